@@ -8,7 +8,7 @@ from coder.cli.main import main
 if __name__ == "__main__":
     status = main()
     if getattr(sys, "frozen", False):
-        from coder.cli.ending import flush_and_count
+        from coder.cli.core.ending import flush_and_count
 
         os._exit(flush_and_count(status))
     raise SystemExit(status)

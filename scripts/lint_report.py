@@ -82,6 +82,41 @@ def names_used_by_services() -> int:
     return counts[int(len(counts) * 0.9)]
 
 
+def cli_imports_inside_functions() -> float:
+    """Return the imports inside functions of the command line, in a thousand lines."""
+    return _per_thousand_lines("cli", _imports_inside_functions)
+
+
+def explicit_any(package: str = "") -> float:
+    """Return the uses of `Any`, `object` and `cast`, in a thousand lines of a package; of the product without one.
+
+    `object` and casts count because they can stand for `Any`. Generated messages and migrations do not count.
+    """
+    return _per_thousand_lines(package, _explicit_any)
+
+
+def _per_thousand_lines(package: str, count: Callable[[ast.AST], int]) -> float:
+    paths = [path for path in (ROOT / "coder" / package).rglob("*.py") if _is_written(path) and _is_current(path)]
+    texts = [path.read_text("utf-8") for path in paths]
+    lines = sum(len(text.splitlines()) for text in texts)
+    return round(1000 * sum(count(ast.parse(text)) for text in texts) / lines, 1)
+
+
+def _is_current(path: Path) -> bool:
+    return "migrations" not in path.relative_to(ROOT).parts
+
+
+def _imports_inside_functions(tree: ast.AST) -> int:
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    inside = {node for function in functions for node in ast.walk(function)}
+    return sum(isinstance(node, ast.Import | ast.ImportFrom) for node in inside)
+
+
+def _explicit_any(tree: ast.AST) -> int:
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    return sum(node.id in {"Any", "object", "cast"} for node in names)
+
+
 def prose_word(word: str) -> int:
     """Count `word` in the product, the dashboard and the documents, in any case, tests excluded."""
     pattern = re.compile(rf"\b{word}\b", re.IGNORECASE)
@@ -185,7 +220,7 @@ def _is_module(name: str) -> bool:
     return path.with_suffix(".py").exists() or path.is_dir()
 
 
-POINTS: dict[str, Callable[[], int]] = {
+POINTS: dict[str, Callable[[], float]] = {
     "dashboard: lines over 140 columns": dashboard_long_lines,
     "dashboard: files over 300 lines": dashboard_long_files,
     "dashboard: imports between areas of pages": dashboard_cross_page_imports,
@@ -193,6 +228,9 @@ POINTS: dict[str, Callable[[], int]] = {
     "dashboard: import circles": dashboard_import_circles,
     "python: places the formatter leaves alone": formatter_directives,
     "python: names a services file uses of others, p90": names_used_by_services,
+    "cli: imports inside functions, of 1000 lines": cli_imports_inside_functions,
+    "cli: explicit Any, object and casts, of 1000 lines": partial(explicit_any, "cli"),
+    "python: explicit Any, object and casts, of 1000 lines": explicit_any,
     **{f"prose: “{word}”": partial(prose_word, word) for word in WORDS},
     "prose: docstrings without a subject, of 1000": docstrings_without_subject,
     "tests: words in a name, median": test_name_words_median,
@@ -272,4 +310,4 @@ if __name__ == "__main__":
     )
     print(f"at {commit.stdout.strip() or 'no commit'}")
     for point, measure in POINTS.items():
-        print(f"{measure():6}  {point}")
+        print(f"{measure():6g}  {point}")

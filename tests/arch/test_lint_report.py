@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 
 import pytest
@@ -21,6 +22,9 @@ CEILINGS = {
     "dashboard: import circles": 0,
     "python: places the formatter leaves alone": 2,
     "python: names a services file uses of others, p90": 30,
+    "cli: imports inside functions, of 1000 lines": 3.0,
+    "cli: explicit Any, object and casts, of 1000 lines": 2.8,
+    "python: explicit Any, object and casts, of 1000 lines": 8.9,
     "prose: “whoever”": 40,
     "prose: “nobody”": 40,
     "prose: “somebody”": 40,
@@ -72,6 +76,21 @@ def test_circles_are_found(imports: dict[str, set[str]], groups: list[set[str]])
 )
 def test_upward_import_is_told(source: str, target: str, upward: bool) -> None:
     assert lint_report._is_upward(lint_report._place(source), lint_report._place(target)) is upward
+
+
+@pytest.mark.parametrize(
+    ("source", "imports", "explicit"),
+    [
+        ("import os\nfrom typing import Any\nx: Any = os", 0, 1),
+        ("def f():\n    import os\n    def g():\n        from sys import argv", 2, 0),
+        ("def f(x: object) -> list[Any]:\n    return cast('list[Any]', x)", 0, 3),
+        ("class A:\n    async def f(self):\n        import os", 1, 0),
+    ],
+)
+def test_typing_and_imports_are_counted(source: str, imports: int, explicit: int) -> None:
+    tree = ast.parse(source)
+    assert lint_report._imports_inside_functions(tree) == imports
+    assert lint_report._explicit_any(tree) == explicit
 
 
 def test_dashboard_has_imports_to_judge() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from coder.cli.command_table import COMMANDS
+from coder.cli.core.command_table import COMMANDS
 from coder.coderd.config.options import OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]

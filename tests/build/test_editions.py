@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "build"))
 import editions
 
-from coder.cli.edition import explain_missing, is_slim
-from coder.cli.command_table import COMMANDS
+from coder.cli.core.edition import explain_missing, is_slim
+from coder.cli.core.command_table import COMMANDS
 
 NEEDS_SERVER = {
     "provisioner start",
@@ -75,7 +75,7 @@ def test_full_program_reports_missing_module_as_defect() -> None:
 
 def test_slim_program_explains_missing_module(monkeypatch, capsys) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(sys, "frozen", True, raising=False)
-    monkeypatch.setattr("coder.cli.edition.find_spec", lambda _: None)
+    monkeypatch.setattr("coder.cli.core.edition.find_spec", lambda _: None)
     assert explain_missing(ModuleNotFoundError(name="coder.coderd.config")) == 1
     assert "slim build" in capsys.readouterr().err
 

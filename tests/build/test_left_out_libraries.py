@@ -20,7 +20,7 @@ for module in {modules!r}:
 SLIM = (
     "coder.agent.agent",
     "coder.client.shell",
-    "coder.cli.agents.agent",
+    "coder.cli.agents.agent_process",
     "coder.cli.network.ssh",
     "wireguard_tools",
     "trio_asyncio",

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from coder.cli.completion import SCRIPTS
+from coder.cli.program.completion import SCRIPTS
 from tests.kit.paths import ROOT
 from tests.kit.programs.command_line import Terminal, plain
 from tests.kit.stand_ins.scripted_http_servers import odd_server, reply

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import trio
 
-from coder.cli.provisioning.provisioner_daemons import builtin_daemons
+from coder.cli.provisioning.builtin_daemons import builtin_daemons
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.paths import ROOT
 from tests.kit.programs.command_line import Result, run_cli

@@ -16,63 +16,74 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from coder.base.atomic_file import write_atomically
-from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.agents.credentials import CREDENTIALS, require_token, require_url
-from coder.cli.command import Command, Invocation
-from coder.cli.output import say
+from coder.cli.agents.credentials import require_token, require_url
+from coder.cli.agents.service_units import (
+    NAME,
+    CopyFile,
+    InstallSpec,
+    RemoveFile,
+    WriteFile,
+    install_steps,
+    uninstall_steps,
+)
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.agents.agent_install import (
+    INSTALL,
+    UNINSTALL,
+    AgentInstallOptions,
+    AgentUninstallOptions,
+    ServiceOptions,
+)
+from coder.cli.ui.output import say
 
 if TYPE_CHECKING:
-    from coder.cli.agents.service_units import InstallSpec, Platform, Step, WriteFile
+    from coder.cli.agents.service_units import Platform, Step
 
 _PLATFORMS = {"linux": "linux", "darwin": "darwin"}
 
 
-def _install(invocation: Invocation) -> int:
-    from coder.cli.agents.service_units import install_steps
-
+@implements(INSTALL)
+def _install(invocation: Invocation[AgentInstallOptions]) -> int:
     url, token = require_url(invocation), require_token(invocation)
     spec = _spec(invocation, session.deployment_url(url))
-    _execute_steps(install_steps(spec), token, dry_run=invocation["dry_run"])
-    if not invocation["dry_run"]:
+    _execute_steps(install_steps(spec), token, dry_run=invocation.options.dry_run)
+    if not invocation.options.dry_run:
         say(f"The agent runs as {spec.name}, and starts with the machine. `coder agent uninstall` removes it.")
     return 0
 
 
-def _uninstall(invocation: Invocation) -> int:
-    from coder.cli.agents.service_units import uninstall_steps
-
-    _execute_steps(uninstall_steps(_spec(invocation, "")), "", dry_run=invocation["dry_run"])
+@implements(UNINSTALL)
+def _uninstall(invocation: Invocation[AgentUninstallOptions]) -> int:
+    _execute_steps(uninstall_steps(_spec(invocation, "")), "", dry_run=invocation.options.dry_run)
     return 0
 
 
-def _spec(invocation: Invocation, url: str) -> InstallSpec:
-    from coder.cli.agents.service_units import NAME, InstallSpec
-
+def _spec(invocation: Invocation[ServiceOptions], url: str) -> InstallSpec:
     platform = _PLATFORMS.get(sys.platform)
     if platform is None:
         raise CoderError(
             "no_services", f"services on {sys.platform} are not supported", "Start `coder agent` yourself."
         )
-    name = str(invocation["name"])
+    name = str(invocation.options.name)
     if not NAME.fullmatch(name):
         raise CoderError("bad_name", f"{quoted(name)} is not a valid service name", "Use letters, digits, - and _.")
     user = getpass.getuser()
-    system = bool(invocation["system"])
+    system = bool(invocation.options.system)
     program = session.program()
     return InstallSpec(
         platform=cast("Platform", platform),
         system=system,
         name=name,
         home=str(Path.home()),
-        user=str(invocation["run_as"] or invocation.env.get("SUDO_USER") or user) if system else user,
+        user=str(invocation.options.run_as or invocation.env.get("SUDO_USER") or user) if system else user,
         uid=getattr(os, "getuid", lambda: 0)(),
         program=program,
         copies_program="CODER_SELF" in os.environ,
         url=url,
-        self_upgrade=invocation.options.get("self_upgrade", True),
+        self_upgrade=invocation.options.self_upgrade,
     )
 
 
@@ -85,8 +96,6 @@ def _execute_steps(steps: Sequence[Step], token: str, *, dry_run: bool) -> None:
 
 
 def _describe_step(step: Step) -> str:
-    from coder.cli.agents.service_units import CopyFile, RemoveFile, WriteFile
-
     if isinstance(step, WriteFile):
         text = "(the token)" if step.text is None else step.text.rstrip("\n")
         return f"write {step.path} (mode {step.mode:o}):\n" + "\n".join(f"    {line}" for line in text.split("\n"))
@@ -98,8 +107,6 @@ def _describe_step(step: Step) -> str:
 
 
 def _run_step(step: Step, token: str) -> None:
-    from coder.cli.agents.service_units import CopyFile, RemoveFile, WriteFile
-
     try:
         if isinstance(step, WriteFile):
             _write(step, token if step.text is None else step.text)
@@ -139,53 +146,3 @@ def _replace_program(source: Path, path: Path) -> None:
     shutil.copyfile(source, beside)
     beside.chmod(0o755)
     beside.replace(path)  # the file of a running program cannot be overwritten
-
-
-_NAME = Option("name", "name", default="coder-agent", help="Name of the service, if several agents run on one machine.")
-_SYSTEM = Option(
-    "system",
-    "system",
-    kind="bool",
-    default=False,
-    help="Install for the whole machine (requires root); defaults to the current user only.",
-)
-_DRY_RUN = Option(
-    "dry_run",
-    "dry-run",
-    kind="bool",
-    default=False,
-    help="Print the files and services that would change, without changing them.",
-)
-_RUN_AS = Option(
-    "run_as",
-    "run-as",
-    help="With --system: user that runs the agent and its shells; defaults to the user who called sudo.",
-)
-
-INSTALL = Command(
-    words="agent install",
-    summary="Install the agent as a system service that starts with the machine",
-    run=_install,
-    max_args=0,
-    options=(
-        *CREDENTIALS,
-        _NAME,
-        _SYSTEM,
-        _RUN_AS,
-        Option(
-            "self_upgrade",
-            "self-upgrade",
-            kind="bool",
-            default=True,
-            help="Upgrade the agent when the server has a newer version.",
-        ),
-        _DRY_RUN,
-    ),
-)
-UNINSTALL = Command(
-    words="agent uninstall",
-    summary="Stop the agent's service and remove it with its token",
-    run=_uninstall,
-    max_args=0,
-    options=(_NAME, _SYSTEM, _RUN_AS, _DRY_RUN),
-)

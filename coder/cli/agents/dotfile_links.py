@@ -24,7 +24,7 @@ from pathlib import Path
 
 from coder.base.atomic_file import move_aside, shown
 from coder.base.errors import CoderError
-from coder.cli.output import say
+from coder.cli.ui.output import say
 
 _PRIVATE = 0o700
 "Mode of created directories: sshd and gpg reject wider modes, and the XDG specification requires it."

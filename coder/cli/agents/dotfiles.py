@@ -11,13 +11,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
 from coder.cli.agents.dotfile_links import link_dotfiles, top_entries
 from coder.cli.agents.dotfiles_clone import Clone
-from coder.cli.command import YES, Command, Invocation
-from coder.cli.output import confirm
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.agents.dotfiles import DOTFILES, DotfilesOptions
+from coder.cli.ui.output import confirm
 
 SCRIPTS = (
     "install.sh",
@@ -36,11 +36,12 @@ SCRIPTS = (
 """Install scripts in upstream's order: the first that exists runs."""
 
 
-def _dotfiles(invocation: Invocation) -> int:
+@implements(DOTFILES)
+def _dotfiles(invocation: Invocation[DotfilesOptions]) -> int:
     config_dir = session.config_dir(invocation)
-    folder = config_dir / invocation["repo_dir"]
-    clone = Clone(folder.absolute(), invocation.args[0], invocation["branch"], config_dir)
-    confirm(invocation, clone.question(), default=True)
+    folder = config_dir / invocation.options.repo_dir
+    clone = Clone(folder.absolute(), invocation.args[0], invocation.options.branch, config_dir)
+    confirm(invocation.options.yes, clone.question(), default=True)
     clone.prepare()
     script = next((folder / name for name in SCRIPTS if (folder / name).is_file()), None)
     if script is not None:
@@ -48,8 +49,10 @@ def _dotfiles(invocation: Invocation) -> int:
     return _link_all(invocation, folder)
 
 
-def _install(invocation: Invocation, folder: Path, script: Path) -> int:
-    confirm(invocation, f"Running install script {script.relative_to(folder)}.\n\n  Continue?", default=True)
+def _install(invocation: Invocation[DotfilesOptions], folder: Path, script: Path) -> int:
+    confirm(
+        invocation.options.yes, f"Running install script {script.relative_to(folder)}.\n\n  Continue?", default=True
+    )
     if not os.access(script, os.X_OK):
         script.chmod(script.stat().st_mode | 0o100)
     done = subprocess.run([str(script)], cwd=folder, check=False)
@@ -59,42 +62,17 @@ def _install(invocation: Invocation, folder: Path, script: Path) -> int:
     return 0
 
 
-def _link_all(invocation: Invocation, folder: Path) -> int:
+def _link_all(invocation: Invocation[DotfilesOptions], folder: Path) -> int:
     if not top_entries(folder):
         sys.stdout.write("No install scripts or dotfiles found, nothing to do.\n")
         return 0
-    confirm(invocation, "No install scripts found, symlinking dotfiles to home directory.\n\n  Continue?", default=True)
-    target = Path(invocation["symlink_dir"]).expanduser() if invocation["symlink_dir"] else Path.home()
+    confirm(
+        invocation.options.yes,
+        "No install scripts found, symlinking dotfiles to home directory.\n\n  Continue?",
+        default=True,
+    )
+    target = Path(invocation.options.symlink_dir).expanduser() if invocation.options.symlink_dir else Path.home()
     target.mkdir(parents=True, exist_ok=True)
     link_dotfiles(folder, session.config_dir(invocation), target)
     sys.stdout.write("Dotfiles installation complete.\n")
     return 0
-
-
-DOTFILES = Command(
-    words="dotfiles",
-    summary="Personalize your workspace by applying a canonical dotfiles repository",
-    usage="<git_repo_url>",
-    run=_dotfiles,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option(
-            "symlink_dir",
-            "symlink-dir",
-            "CODER_SYMLINK_DIR",
-            help="Directory for the symbolic links; defaults to your home.",
-        ),
-        Option(
-            "branch", "branch", short="b", help="Branch of the repository to check out; defaults to its default branch."
-        ),
-        Option(
-            "repo_dir",
-            "repo-dir",
-            "CODER_DOTFILES_REPO_DIR",
-            default="dotfiles",
-            help="Directory of the clone, below the configuration directory.",
-        ),
-        YES,
-    ),
-)

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from coder.base.atomic_file import move_aside, shown
 from coder.base.errors import CoderError
-from coder.cli import session
+from coder.cli.core import session
 
 _URL_FILE = "dotfilesurl"
 """Upstream's file of the configuration directory: the URL of the last run."""

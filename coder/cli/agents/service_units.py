@@ -1,6 +1,7 @@
 """Steps to install and remove the agent's system service, as values.
 
-systemd.service(5) and systemd.syntax(7), launchd.plist(5). The agent does not support Windows (`coder/cli/edition.py`).
+systemd.service(5) and systemd.syntax(7), launchd.plist(5). The agent does not support Windows
+(`coder/cli/core/edition.py`).
 The functions are pure; the token is only ever in a separate file.
 """
 

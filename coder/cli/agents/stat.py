@@ -8,14 +8,22 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.output import print_json, print_table
+from coder.base.json_values import Json
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.agents.stat import (
+    CPU,
+    DISK,
+    MEM,
+    STAT,
+    StatCpuOptions,
+    StatDiskOptions,
+    StatMemOptions,
+    StatOptions,
+)
+from coder.cli.ui.output import print_json, print_table
 
-COLUMNS = ("host cpu", "host memory", "home disk", "container cpu", "container memory")
 _SAMPLE = 0.2
 """Seconds between two readings of the CPU counters: long enough for ten kernel ticks."""
 _PREFIXES = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
@@ -39,7 +47,7 @@ class Measure:
         share = f" ({100 * self.used / self.total:.0f}%)" if self.total else ""
         return f"{used}/{self.total / divisor:.3g} {prefix}{self.unit}{share}"
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> dict[str, Json]:
         return {"used": self.used, "total": self.total, "unit": self.unit}
 
 
@@ -127,7 +135,8 @@ def _unsupported(resource: str) -> CoderError:
 # ---- commands
 
 
-def _all(invocation: Invocation) -> int:
+@implements(STAT)
+def _all(invocation: Invocation[StatOptions]) -> int:
     measures: dict[str, tuple[Callable[[], Measure | None], float, str]] = {
         "host cpu": (host_cpu, 1, ""),
         "host memory": (host_memory, _PREFIXES["Gi"], "Gi"),
@@ -135,8 +144,8 @@ def _all(invocation: Invocation) -> int:
         "container cpu": (container_cpu, 1, ""),
         "container memory": (container_memory, _PREFIXES["Gi"], "Gi"),
     }
-    chosen = [column.strip().lower() for column in invocation["column"]]
-    if invocation["output"] == "json":
+    chosen = [column.strip().lower() for column in invocation.options.column]
+    if invocation.options.output == "json":
         measured = {column: measure() for column, (measure, _, _) in measures.items()}
         print_json([{column.replace(" ", "_"): one.json() if one else None for column, one in measured.items()}])
         return 0
@@ -149,61 +158,25 @@ def _all(invocation: Invocation) -> int:
     return 0
 
 
-def _print(invocation: Invocation, measure: Measure, prefix: str = "") -> int:
-    if invocation["output"] == "json":
+def _print(output: str, measure: Measure, prefix: str = "") -> int:
+    if output == "json":
         print_json(measure.json())
     else:
         sys.stdout.write(measure.text(_PREFIXES.get(prefix, 1), prefix) + "\n")
     return 0
 
 
-def _cpu(invocation: Invocation) -> int:
-    return _print(invocation, (None if invocation["host"] else container_cpu()) or host_cpu())
+@implements(CPU)
+def _cpu(invocation: Invocation[StatCpuOptions]) -> int:
+    return _print(invocation.options.output, (None if invocation.options.host else container_cpu()) or host_cpu())
 
 
-def _mem(invocation: Invocation) -> int:
-    measure = (None if invocation["host"] else container_memory()) or host_memory()
-    return _print(invocation, measure, invocation["prefix"])
+@implements(MEM)
+def _mem(invocation: Invocation[StatMemOptions]) -> int:
+    measure = (None if invocation.options.host else container_memory()) or host_memory()
+    return _print(invocation.options.output, measure, invocation.options.prefix)
 
 
-def _disk(invocation: Invocation) -> int:
-    return _print(invocation, disk(invocation["path"]), invocation["prefix"])
-
-
-_HOST = Option(
-    "host",
-    "host",
-    kind="bool",
-    default=False,
-    help="Measure the whole machine, even inside a container.",
-)
-_PREFIX = Option(
-    "prefix",
-    "prefix",
-    default="Gi",
-    choices=tuple(_PREFIXES),
-    help="Binary prefix of the printed unit, like Gi for gibibytes.",
-)
-_TEXT = output_option(("text", "json"), "text")
-STAT = Command(
-    words="stat",
-    summary="Show resource usage for the current workspace.",
-    run=_all,
-    max_args=0,
-    options=(column_option(COLUMNS, COLUMNS), output_option()),
-)
-CPU = Command(words="stat cpu", summary="Show CPU usage, in cores.", run=_cpu, max_args=0, options=(_HOST, _TEXT))
-MEM = Command(
-    words="stat mem",
-    summary="Show memory usage, in gigabytes.",
-    run=_mem,
-    max_args=0,
-    options=(_HOST, _TEXT, _PREFIX),
-)
-DISK = Command(
-    words="stat disk",
-    summary="Show disk usage, in gigabytes.",
-    run=_disk,
-    max_args=0,
-    options=(_TEXT, Option("path", "path", default="/", help="Path of a directory on the disk to measure."), _PREFIX),
-)
+@implements(DISK)
+def _disk(invocation: Invocation[StatDiskOptions]) -> int:
+    return _print(invocation.options.output, disk(invocation.options.path), invocation.options.prefix)

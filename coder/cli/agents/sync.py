@@ -5,24 +5,35 @@ from __future__ import annotations
 import json
 import socket
 import sys
-from typing import Any
+from collections.abc import Mapping
 
-from coder.base.config import Option
-from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
-from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.output import print_json, print_rows, print_table
+from coder.base.json_values import Json
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.agents.sync import (
+    COMPLETE,
+    LIST,
+    PING,
+    START,
+    STATUS,
+    WANT,
+    SocketOption,
+    SyncListOptions,
+    SyncStartOptions,
+    SyncStatusOptions,
+)
+from coder.cli.ui.output import print_json, print_rows, print_table
 
 GRACE = 5.0
 """Seconds after the requested timeout until the agent must have answered."""
-LIST_COLUMNS = ("unit", "status", "ready")
-STATUS_COLUMNS = ("depends on", "required status", "current status", "satisfied")
 
 
-def ask_agent(invocation: Invocation, verb: str, *, patience: float = 10.0, **more: Any) -> dict[str, Any]:
+def ask_agent(
+    invocation: Invocation[SocketOption], verb: str, *, patience: float = 10.0, **more: Json
+) -> dict[str, Json]:
     """Send a request to this workspace's agent and return its answer. Raise CoderError if it fails or is
     unreachable."""
-    path = invocation["socket_path"]
+    path = invocation.options.socket_path
     if not path:
         message = "no agent's socket is known here"
         raise CoderError("sync", message, "Run this in a workspace, where CODER_AGENT_SOCKET_PATH is set.")
@@ -41,36 +52,41 @@ def ask_agent(invocation: Invocation, verb: str, *, patience: float = 10.0, **mo
     return answer
 
 
-def _ping(invocation: Invocation) -> int:
+@implements(PING)
+def _ping(invocation: Invocation[SocketOption]) -> int:
     ask_agent(invocation, "ping")
     sys.stdout.write("Success\n")
     return 0
 
 
-def _want(invocation: Invocation) -> int:
+@implements(WANT)
+def _want(invocation: Invocation[SocketOption]) -> int:
     unit, *depends_on = invocation.args
     ask_agent(invocation, "want", unit=unit, depends_on=depends_on)
     sys.stdout.write("Success\n")
     return 0
 
 
-def _start(invocation: Invocation) -> int:
-    seconds = invocation["timeout"].total_seconds()
+@implements(START)
+def _start(invocation: Invocation[SyncStartOptions]) -> int:
+    seconds = invocation.options.timeout.total_seconds()
     ask_agent(invocation, "start", unit=invocation.args[0], timeout=seconds, patience=seconds)
     sys.stdout.write("Success\n")
     return 0
 
 
-def _complete(invocation: Invocation) -> int:
+@implements(COMPLETE)
+def _complete(invocation: Invocation[SocketOption]) -> int:
     ask_agent(invocation, "complete", unit=invocation.args[0])
     sys.stdout.write("Success\n")
     return 0
 
 
-def _status(invocation: Invocation) -> int:
+@implements(STATUS)
+def _status(invocation: Invocation[SyncStatusOptions]) -> int:
     unit = ask_agent(invocation, "status", unit=invocation.args[0])
-    rows = [{key.replace("_", " "): value for key, value in row.items()} for row in unit["dependencies"]]
-    if invocation["output"] == "json":
+    rows = [{key.replace("_", " "): value for key, value in row.items()} for row in _rows(unit["dependencies"])]
+    if invocation.options.output == "json":
         print_json(
             {
                 "unit_name": unit["unit"],
@@ -84,69 +100,17 @@ def _status(invocation: Invocation) -> int:
     sys.stdout.write(f"Unit: {unit['unit']}\nStatus: {status}\nReady: {str(unit['ready']).lower()}\n")
     if rows:
         sys.stdout.write("\nDependencies:\n")
-        print_table([column.strip().lower() for column in invocation["column"]], rows)
+        print_table([column.strip().lower() for column in invocation.options.column], rows)
     return 0
 
 
-def _list(invocation: Invocation) -> int:
-    units = ask_agent(invocation, "list")["units"]
+@implements(LIST)
+def _list(invocation: Invocation[SyncListOptions]) -> int:
+    units = _rows(ask_agent(invocation, "list")["units"])
     print_rows(invocation, lambda: units, lambda: units)
     return 0
 
 
-SOCKET = Option(
-    "socket_path",
-    "socket-path",
-    "CODER_AGENT_SOCKET_PATH",
-    help="Path of the agent's socket; set by the environment inside a workspace.",
-)
-"""Option of the whole group."""
-PING = Command(words="exp sync ping", summary="Check that the agent's socket answers", run=_ping, max_args=0)
-WANT = Command(
-    words="exp sync want",
-    summary="Declare the units that must complete before a unit starts",
-    usage="<unit> <depends-on…>",
-    run=_want,
-    min_args=2,
-)
-START = Command(
-    words="exp sync start",
-    summary="Wait for a unit's dependencies, then mark it started",
-    usage="<unit>",
-    run=_start,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option(
-            "timeout",
-            "timeout",
-            kind="duration",
-            default=parse_duration("5m"),
-            help="Fail if the unit's dependencies are not complete after this long.",
-        ),
-    ),
-)
-COMPLETE = Command(
-    words="exp sync complete",
-    summary="Mark a unit complete so that its dependents can start",
-    usage="<unit>",
-    run=_complete,
-    min_args=1,
-    max_args=1,
-)
-STATUS = Command(
-    words="exp sync status",
-    summary="Show a unit and its dependencies",
-    usage="<unit>",
-    run=_status,
-    min_args=1,
-    max_args=1,
-    options=(column_option(STATUS_COLUMNS, STATUS_COLUMNS), output_option()),
-)
-LIST = Command(
-    words="exp sync list",
-    summary="List the units and their states",
-    run=_list,
-    max_args=0,
-    options=(column_option(LIST_COLUMNS, LIST_COLUMNS), output_option()),
-)
+def _rows(value: Json) -> list[Mapping[str, Json]]:
+    """Return the objects of a list."""
+    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []

@@ -13,7 +13,10 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from coder.base.open_files import raise_open_files
+from coder.base.threads import run_trio
 from coder.cli.command_server.handover import duplicate_above_limit
+from coder.client.overlay_process import serve_overlay
 
 BACKLOG = 128
 
@@ -51,10 +54,6 @@ class OverlayChild:
         return True
 
     def _run(self) -> None:
-        from coder.base.open_files import raise_open_files
-        from coder.base.threads import run_trio
-        from coder.client.overlay_process import serve_overlay
-
         code = 0
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)

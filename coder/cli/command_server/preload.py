@@ -7,6 +7,8 @@ from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 
+from coder.cli.command_server.served import NEVER_SERVED
+
 LATE = (
     "coder.api.access.keys",
     "coder.api.base.answers",
@@ -21,7 +23,7 @@ LATE = (
     "coder.api.templates.template_versions",
     "coder.api.workspaces.workspaces",
     "coder.base.duration",
-    "coder.cli.help_text",
+    "coder.cli.ui.help_text",
     "coder.client.gpg",
     "coder.client.link",
     "coder.client.logs",
@@ -57,6 +59,8 @@ LATE = (
     "zoneinfo",
 )
 """Modules that commands import inside functions."""
+NOT_PRELOADED = frozenset({"bundle", "reset-password"})
+"""Commands that import parts of the server, and run rarely."""
 OPTIONAL_MODULES = ("prompt_toolkit", "rich.console", "rich.table", "rich.progress")
 
 
@@ -65,9 +69,8 @@ def load_everything(modules_of_commands: Mapping[str, str]) -> None:
 
     A module that fails to import (the slim edition lacks some) raises again in the command that requires it.
     """
-    from coder.cli.command_server.served import NEVER_SERVED
-
-    served = [location for name, location in modules_of_commands.items() if name.split(" ")[0] not in NEVER_SERVED]
+    left_out = NEVER_SERVED | NOT_PRELOADED
+    served = [location for name, location in modules_of_commands.items() if name.split(" ")[0] not in left_out]
     served += LATE
     served += [
         loaded_module for loaded_module in OPTIONAL_MODULES if find_spec(loaded_module.partition(".")[0]) is not None

@@ -12,6 +12,7 @@ from coder.base import caller
 from coder.cli.command_server import handover
 from coder.cli.command_server.handover import REPORT, BadRequestError
 from coder.cli.command_server.served import is_served
+from coder.cli.core.ending import flush_and_count
 
 Main = Callable[[Sequence[str]], int]
 HANDSHAKE_SECONDS = 5.0
@@ -48,8 +49,6 @@ def run(channel: socket.socket, identity: str, main: Main, name_of: Callable[[Se
 
 
 def _finish(main: Main, words: Sequence[str]) -> int:
-    from coder.cli.ending import flush_and_count
-
     try:
         code = main(words)
     except SystemExit as end:

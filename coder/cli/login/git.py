@@ -18,11 +18,12 @@ from coder.api.login.external_auth import AgentAuth, AgentGitSSHKey
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli.agents.credentials import AUTH, CREDENTIALS
-from coder.cli.command import Command, Invocation
-from coder.cli.failures import add_action_to_errors
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.declarations.agents.credentials import AgentSessionOptions
+from coder.cli.declarations.login.git import GITASKPASS, GITSSH
 from coder.cli.login.external_auth import agent_client
-from coder.cli.output import say
+from coder.cli.ui.output import say
 from coder.client.answers import read
 from coder.net.errors import HttpError
 
@@ -35,7 +36,8 @@ _REFUSED = 255
 # ---- ssh
 
 
-def _gitssh(invocation: Invocation) -> int:
+@implements(GITSSH)
+def _gitssh(invocation: Invocation[AgentSessionOptions]) -> int:
     """Run ssh with the owner's key and with the keys of the workspace."""
     with add_action_to_errors("get the owner's SSH key"):
         key = read(agent_client(invocation).request("GET", "/api/v2/workspaceagents/me/gitsshkey"), AgentGitSSHKey)
@@ -62,7 +64,8 @@ def _gitssh(invocation: Invocation) -> int:
 # ---- names and passwords
 
 
-def _askpass(invocation: Invocation) -> int:
+@implements(GITASKPASS)
+def _askpass(invocation: Invocation[AgentSessionOptions]) -> int:
     """Answer git's prompt; wait while the owner logs in at the provider."""
     question = _QUESTION.fullmatch(invocation.args[0])
     if question is None:
@@ -93,22 +96,3 @@ def _answer(token: AgentAuth, field: str) -> str:
     if field == "Username":
         return token.username or token.access_token
     return token.password or (token.access_token if token.username else "")
-
-
-GITSSH = Command(
-    words="gitssh",
-    summary="Run ssh with the SSH key of the workspace's owner, as git's SSH command",
-    usage="-- [ssh arguments]",
-    run=_gitssh,
-    raw_after=0,
-    options=(AUTH, *CREDENTIALS),
-)
-GITASKPASS = Command(
-    words="gitaskpass",
-    summary="Answer git's prompt for a user name or password",
-    usage="<question>",
-    run=_askpass,
-    min_args=1,
-    max_args=1,
-    options=(AUTH, *CREDENTIALS),
-)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 
+from coder.api.access.keys import GenerateAPIKeyResponse
+from coder.api.people.passwords import LoginWithPasswordResponse
 from coder.api.people.users import User
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import ask, chosen_columns, confirm, print_json, print_table, say
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.core.keyring_store import find_keyring
+from coder.cli.core.options import Options, YesOption
+from coder.cli.declarations.login.login import LOGIN, LOGOUT, TOKEN, LoginOptions
+from coder.cli.ui.output import ask, confirm, say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError, NetError
@@ -18,19 +22,18 @@ from coder.net.errors import HttpError, NetError
 _BUILD_VERSION = "x-coder-build-version"
 
 
-def _login(invocation: Invocation) -> int:
+@implements(LOGIN)
+def _login(invocation: Invocation[LoginOptions]) -> int:
     directory = session.config_dir(invocation)
-    address = invocation.args[0] if invocation.args else invocation.globals["url"]
+    address = invocation.args[0] if invocation.args else invocation.globals.url
     address = address or session.read_file(directory, "url")
     if not address:
         raise CoderError("login", "login requires a URL", "coder login https://coder.example.com")
     url = session.deployment_url(address)
-    if invocation.globals["use_keyring"]:
-        from coder.cli.keyring_store import find_keyring
-
+    if invocation.globals.use_keyring:
         find_keyring()  # before anything is created on the server
     anonymous = BlockingClient(session.dial_policy(invocation, url=url, token=""))
-    token = invocation.globals["token"]
+    token = invocation.globals.token
     if not _has_first_user(anonymous, url):
         token = _create_first_user(invocation, anonymous)
     elif token:
@@ -41,7 +44,7 @@ def _login(invocation: Invocation) -> int:
     client = BlockingClient(session.dial_policy(invocation, url=url, token=token))
     user = read(client.request("GET", "/api/v2/users/me"), User)
     session.write_file(directory, "url", url)
-    session.save_token(directory, url, token, in_keyring=invocation.globals["use_keyring"])
+    session.save_token(directory, url, token, in_keyring=invocation.globals.use_keyring)
     sys.stdout.write(f"> Welcome to Coder, {user.username}! You're authenticated.\n")
     return 0
 
@@ -63,13 +66,13 @@ def _has_first_user(client: BlockingClient, url: str) -> bool:
     return answer.status == 200
 
 
-def _create_first_user(invocation: Invocation, client: BlockingClient) -> str:
+def _create_first_user(invocation: Invocation[LoginOptions], client: BlockingClient) -> str:
     """Prompt for missing values, create the first user as owner and log in. Return the session token."""
     say("Your Coder deployment hasn't been set up! Create the first user.")
-    username = invocation["first_user_username"] or ask("What username would you like?", default="admin")
-    name = invocation["first_user_full_name"] if invocation.given("first_user_full_name") else ""
-    email = invocation["first_user_email"] or ask("What's your email?")
-    password = invocation["first_user_password"]
+    username = invocation.options.first_user_username or ask("What username would you like?", default="admin")
+    name = invocation.options.first_user_full_name if invocation.given("first_user_full_name") else ""
+    email = invocation.options.first_user_email or ask("What's your email?")
+    password = invocation.options.first_user_password
     if not password:
         password = ask("Enter a password:", secret=True)
         if sys.stdin.isatty() and ask("Confirm password:", secret=True) != password:
@@ -80,27 +83,23 @@ def _create_first_user(invocation: Invocation, client: BlockingClient) -> str:
 
 
 def _password_login(client: BlockingClient, email: str, password: str) -> str:
-    from coder.api.people.passwords import LoginWithPasswordResponse
-
     answer = client.request("POST", "/api/v2/users/login", json={"email": email, "password": password}, expect=(201,))
     return read(answer, LoginWithPasswordResponse).session_token
 
 
-def _session_from_token(invocation: Invocation, url: str, token: str) -> str:
+def _session_from_token(invocation: Invocation[LoginOptions], url: str, token: str) -> str:
     """Exchange the given token for a new session key, unless it is to be stored itself."""
-    if invocation["use_token_as_session"]:
+    if invocation.options.use_token_as_session:
         return token
-    from coder.api.access.keys import GenerateAPIKeyResponse
-
     client = BlockingClient(session.dial_policy(invocation, url=url, token=token))
     with add_action_to_errors("create api key"):
         return read(client.request("POST", "/api/v2/users/me/keys", expect=(201,)), GenerateAPIKeyResponse).key
 
 
-def _session_by_person(invocation: Invocation, url: str) -> str:
+def _session_by_person(invocation: Invocation[LoginOptions], url: str) -> str:
     page = f"{url}/cli-auth"
     sys.stdout.write(f"Open the following in your browser:\n\n\t{page}\n\n")
-    if not invocation.globals["no_open"] and sys.stdin.isatty():
+    if not invocation.globals.no_open and sys.stdin.isatty():
         import webbrowser
 
         webbrowser.open(page)
@@ -113,7 +112,8 @@ def _session_by_person(invocation: Invocation, url: str) -> str:
     return _session_from_token(invocation, url, token)
 
 
-def _token(invocation: Invocation) -> int:
+@implements(TOKEN)
+def _token(invocation: Invocation[Options]) -> int:
     policy = session.dial_policy(invocation)
     sys.stdout.write((policy.token.reveal() if policy.token else "") + "\n")
     return 0
@@ -122,7 +122,8 @@ def _token(invocation: Invocation) -> int:
 _LOGGED_OUT = "You are no longer logged in. You can log in using 'coder login <url>'.\n"
 
 
-def _logout(invocation: Invocation) -> int:
+@implements(LOGOUT)
+def _logout(invocation: Invocation[YesOption]) -> int:
     directory = session.config_dir(invocation)
     try:
         client = session.client(invocation)
@@ -132,7 +133,7 @@ def _logout(invocation: Invocation) -> int:
         # Editors log out without checking for a session, so that is not an error; the original rejects it.
         sys.stdout.write(_LOGGED_OUT)
         return 0
-    confirm(invocation, "Are you sure you want to log out?", default=True)
+    confirm(invocation.options.yes, "Are you sure you want to log out?", default=True)
     problems = []
     try:
         client.request("POST", "/api/v2/users/logout")
@@ -148,96 +149,3 @@ def _logout(invocation: Invocation) -> int:
         raise CoderError("logout", f"logged out here, but not at the server: {'; '.join(problems)}")
     sys.stdout.write(_LOGGED_OUT)
     return 0
-
-
-def _whoami(invocation: Invocation) -> int:
-    client = session.client(invocation)
-    user = read(client.request("GET", "/api/v2/users/me"), User)
-    url = client.policy.url
-    if invocation["output"] == "text":
-        line = f"Coder is running at {url}, You're authenticated as {user.username} !\n"
-        # Without a terminal, print the brackets that scripts expect.
-        sys.stdout.write(line if sys.stdout.isatty() else f"[  {line}]\n")
-    elif invocation["output"] == "json":
-        print_json([_identity(url, user)])
-    else:
-        known = _identity(url, user)
-        row = {"url": url, "username": user.username, "id": user.id, "orgs": known["organization_ids"]}
-        print_table(chosen_columns(invocation), [{**row, "roles": known["roles"]}])
-    return 0
-
-
-def _identity(url: str, user: User) -> dict[str, object]:
-    roles: dict[str, list[str]] = {}
-    for role in user.roles:
-        roles.setdefault(str(role.organization_id or "*"), []).append(role.display_name or role.name)
-    return {
-        "url": url,
-        "username": user.username,
-        "user_id": str(user.id),
-        "organization_ids": [str(item) for item in user.organization_ids],
-        "roles": roles,
-    }
-
-
-LOGIN = Command(
-    words="login",
-    summary="Authenticate with a Coder deployment",
-    usage="[<url>]",
-    run=_login,
-    max_args=1,
-    options=(
-        Option(
-            "first_user_email",
-            "first-user-email",
-            "CODER_FIRST_USER_EMAIL",
-            help="E-mail address of a new deployment's first user; prompted for if not set.",
-        ),
-        Option(
-            "first_user_full_name",
-            "first-user-full-name",
-            "CODER_FIRST_USER_FULL_NAME",
-            help="Full name of a new deployment's first user.",
-        ),
-        Option(
-            "first_user_password",
-            "first-user-password",
-            "CODER_FIRST_USER_PASSWORD",
-            secret=True,
-            help="Password of a new deployment's first user; prompted for if not set.",
-        ),
-        Option(
-            "first_user_trial",
-            "first-user-trial",
-            "CODER_FIRST_USER_TRIAL",
-            kind="bool",
-            default=False,
-            help="Accepted for compatibility, without effect: no feature requires a trial.",
-        ),
-        Option(
-            "first_user_username",
-            "first-user-username",
-            "CODER_FIRST_USER_USERNAME",
-            help="User name of a new deployment's first user; prompted for if not set.",
-        ),
-        Option(
-            "use_token_as_session",
-            "use-token-as-session",
-            kind="bool",
-            default=False,
-            help="Store the given token as the session instead of exchanging it for a new one.",
-        ),
-    ),
-)
-TOKEN = Command(words="login token", summary="Print the current session token", run=_token, max_args=0)
-LOGOUT = Command(words="logout", summary="Unauthenticate your local session", run=_logout, options=(YES,), max_args=0)
-WHOAMI = Command(
-    words="whoami",
-    summary="Fetch authenticated user info for Coder deployment",
-    run=_whoami,
-    max_args=0,
-    options=(
-        output_option(("text", "json", "table"), "text"),
-        column_option(("URL", "Username", "ID", "Orgs", "Roles"), ("url", "username", "id")),
-    ),
-)

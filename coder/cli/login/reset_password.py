@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from datetime import UTC, datetime
 
 from coder.base.errors import CoderError
-from coder.cli.command import Command, Invocation
-from coder.cli.output import ask
-from coder.cli.server.direct_database import on_database, open_as_is, postgres_url
+from coder.base.threads import run_trio
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.login.reset_password import RESET_PASSWORD, ResetPasswordOptions
+from coder.cli.server.direct_database import on_database, open_as_is
+from coder.cli.ui.output import ask
+from coder.coderd.services.access.passwords import check_strength, hash_password
+from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.engine.database import Tx
 from coder.coderd.store.people import system_users
+from coder.coderd.store.people import users as user_store
 
 
-def _reset(invocation: Invocation) -> int:
-    from coder.base.threads import run_trio
-
+@implements(RESET_PASSWORD)
+@on_database
+def _reset(invocation: Invocation[ResetPasswordOptions]) -> int:
     password = ask("Enter new password:", secret=True)
     if ask("Confirm password:", secret=True) != password:
         raise CoderError("password", "Passwords do not match", "Nothing was changed.")
@@ -23,18 +29,12 @@ def _reset(invocation: Invocation) -> int:
     return 0
 
 
-async def _write(invocation: Invocation, username: str, password: str) -> None:
-    from datetime import UTC, datetime
-
-    from coder.coderd.services.access.passwords import check_strength, hash_password
-    from coder.coderd.store.access import keys as key_store
-    from coder.coderd.store.people import users as user_store
-
+async def _write(invocation: Invocation[ResetPasswordOptions], username: str, password: str) -> None:
     check_strength(password)
     hashed = await hash_password(password)
     now = datetime.now(UTC)
 
-    async def write(tx: Any) -> bool:
+    async def write(tx: Tx) -> bool:
         user = await system_users.get_user_by_name(tx, username)
         if user is None:
             return False
@@ -46,14 +46,3 @@ async def _write(invocation: Invocation, username: str, password: str) -> None:
     async with open_as_is(invocation) as database:
         if not await database.run(write):
             raise CoderError("no_user", f'user "{username}" not found', "Use the name that the user logs in with.")
-
-
-RESET_PASSWORD = Command(
-    words="reset-password",
-    summary="Directly connect to the database to reset a user's password",
-    usage="<username>",
-    run=on_database(_reset),
-    min_args=1,
-    max_args=1,
-    options=(postgres_url(),),
-)

@@ -14,12 +14,13 @@ from pathlib import Path
 
 from coder.api.site.deployment import SSHConfigResponse
 from coder.base.atomic_file import read_lossless, shown, write_atomically
-from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation
-from coder.cli.output import confirm, say
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.options import Options
+from coder.cli.declarations.network.config_ssh import CONFIG_SSH, CONNECT_EXISTS, ConfigSshOptions
+from coder.cli.ui.output import confirm, say
 from coder.cli.workspaces.workspaces import fetch
 from coder.client.answers import read
 from coder.domain.network.ssh_options import ssh_option
@@ -71,21 +72,22 @@ def previous_options(text: str) -> HostOptions:
     )
 
 
-def _run(invocation: Invocation) -> int:
+@implements(CONFIG_SSH)
+def _run(invocation: Invocation[ConfigSshOptions]) -> int:
     client = session.client(invocation)
     server = read(client.request("GET", "/api/v2/deployment/ssh"), SSHConfigResponse)
-    path = Path(invocation["ssh_config_file"]).expanduser()
+    path = Path(invocation.options.ssh_config_file).expanduser()
     before = _read(path)
-    options = previous_options(before) if invocation["use_previous_options"] else _given_options(invocation)
+    options = previous_options(before) if invocation.options.use_previous_options else _given_options(invocation)
     names = _host_names(client) if options.no_wildcard else None
     after = _replace(before, _block(invocation, server, options, names))
     if after == before:
         say("No changes to make.")
         return 0
-    _show_changes(path, before, after, for_programs=invocation["dry_run"])
-    if invocation["dry_run"]:
+    _show_changes(path, before, after, for_programs=invocation.options.dry_run)
+    if invocation.options.dry_run:
         return 0
-    confirm(invocation, "Continue?", default=True)
+    confirm(invocation.options.yes, "Continue?", default=True)
     _write(path, after)
     sys.stdout.write(f'Updated "{path}"\n')
     host, suffix = _prefix(options, server), _suffix(options, server)
@@ -103,14 +105,14 @@ def _read(path: Path) -> str:
         raise CoderError("ssh_config", f"cannot read {path}") from error
 
 
-def _given_options(invocation: Invocation) -> HostOptions:
+def _given_options(invocation: Invocation[ConfigSshOptions]) -> HostOptions:
     return HostOptions(
-        ssh_options=tuple(invocation["ssh_option"]),
-        prefix=invocation["ssh_host_prefix"],
-        suffix=invocation["hostname_suffix"],
-        wait=invocation["wait"],
-        disable_autostart=invocation["disable_autostart"],
-        no_wildcard=invocation["no_wildcard"],
+        ssh_options=tuple(invocation.options.ssh_option),
+        prefix=invocation.options.ssh_host_prefix,
+        suffix=invocation.options.hostname_suffix,
+        wait=invocation.options.wait,
+        disable_autostart=invocation.options.disable_autostart,
+        no_wildcard=invocation.options.no_wildcard,
     )
 
 
@@ -132,9 +134,11 @@ def _suffix(options: HostOptions, server: SSHConfigResponse) -> str:
     return (options.suffix or server.hostname_suffix).lstrip(".")
 
 
-def _block(invocation: Invocation, server: SSHConfigResponse, options: HostOptions, names: list[str] | None) -> str:
+def _block(
+    invocation: Invocation[ConfigSshOptions], server: SSHConfigResponse, options: HostOptions, names: list[str] | None
+) -> str:
     """Return the section. With `names`, it has a host for each name instead of one pattern for all."""
-    program = _quoted(invocation["coder_binary_path"] or session.program())
+    program = _quoted(invocation.options.coder_binary_path or session.program())
     proxy = f"{program} --global-config {_quoted(str(session.config_dir(invocation).absolute()))} ssh --stdio"
     proxy += f" --wait={options.wait}" if options.wait != "auto" else ""
     proxy += " --disable-autostart=true" if options.disable_autostart else ""
@@ -241,111 +245,7 @@ def _write(path: Path, text: str) -> None:
     write_atomically(target, text, mode=mode)
 
 
-CONFIG_SSH = Command(
-    words="config-ssh",
-    summary='Add an SSH Host entry for your workspaces "ssh workspace.coder"',
-    run=_run,
-    max_args=0,
-    options=(
-        Option(
-            "ssh_config_file",
-            "ssh-config-file",
-            "CODER_SSH_CONFIG_FILE",
-            default="~/.ssh/config",
-            help="SSH configuration file to update; only its Coder section changes.",
-        ),
-        Option(
-            "coder_binary_path",
-            "coder-binary-path",
-            "CODER_SSH_CONFIG_BINARY_PATH",
-            help="Path of the coder program in the SSH configuration; defaults to this program.",
-        ),
-        Option(
-            "ssh_option",
-            "ssh-option",
-            "CODER_SSH_CONFIG_OPTS",
-            short="o",
-            kind="string-array",
-            default=(),
-            help='Add this option to every host, like "ForwardAgent yes"; may be repeated.',
-        ),
-        Option(
-            "dry_run",
-            "dry-run",
-            "CODER_SSH_DRY_RUN",
-            short="n",
-            kind="bool",
-            default=False,
-            help="Print the diff of the file without writing it.",
-        ),
-        Option(
-            "use_previous_options",
-            "use-previous-options",
-            "CODER_SSH_USE_PREVIOUS_OPTIONS",
-            kind="bool",
-            default=False,
-            help="Use the options of the last run (prefix, suffix, wait, SSH options) instead of the current ones.",
-        ),
-        Option(
-            "ssh_host_prefix",
-            "ssh-host-prefix",
-            "CODER_CONFIGSSH_SSH_HOST_PREFIX",
-            help='Prefix of host names, like "coder."; defaults to the deployment\'s prefix.',
-        ),
-        Option(
-            "hostname_suffix",
-            "hostname-suffix",
-            "CODER_CONFIGSSH_HOSTNAME_SUFFIX",
-            help='Suffix of host names, like "coder" for workspace.coder; defaults to that of the deployment.',
-        ),
-        Option(
-            "wait",
-            "wait",
-            "CODER_CONFIGSSH_WAIT",
-            default="auto",
-            choices=("yes", "no", "auto"),
-            help="Wait for start scripts before opening a shell; auto follows the template.",
-        ),
-        Option(
-            "disable_autostart",
-            "disable-autostart",
-            "CODER_CONFIGSSH_DISABLE_AUTOSTART",
-            kind="bool",
-            default=False,
-            help="Fail to connect to a stopped workspace instead of starting it.",
-        ),
-        Option(
-            "force_unix",
-            "force-unix-filepaths",
-            "CODER_CONFIGSSH_UNIX_FILEPATHS",
-            kind="bool",
-            default=False,
-            hidden=True,
-        ),
-        Option(
-            "no_wildcard",
-            "no-wildcard",
-            "CODER_CONFIGSSH_NO_WILDCARD",
-            kind="bool",
-            default=False,
-            help="Write a host for each workspace there is now instead of one pattern for all, for programs that list "
-            "hosts; run it again for new workspaces.",
-        ),
-        YES,
-    ),
-)
-
-
-def _exists(invocation: Invocation) -> int:  # noqa: ARG001 - every command has this form
+@implements(CONNECT_EXISTS)
+def _exists(invocation: Invocation[Options]) -> int:  # noqa: ARG001 - every command has this form
     """Return 0 if a desktop tunnel resolves the name. There is no such tunnel, so ssh always uses the ProxyCommand."""
     return 1
-
-
-CONNECT_EXISTS = Command(
-    words="connect exists",
-    summary="Check whether a host is reachable through a desktop tunnel",
-    usage="<host>",
-    run=_exists,
-    min_args=1,
-    max_args=1,
-)

@@ -2,49 +2,46 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sys
-from typing import Any
+from collections.abc import Mapping
 
-from coder.base.config import Option
-from coder.base.duration import parse_duration
-from coder.cli import session
-from coder.cli.command import Command, Invocation, output_option
-from coder.cli.network.options import PCAP_FILE
+import trio
+
+from coder.base.threads import run_trio
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.network.debug_trace import TRACE, DebugTraceOptions
+from coder.client.link import WorkspaceLink, open_link
+from coder.client.ready import Preparation, print_to_stderr
+from coder.client.tracing import open_capture
+from coder.mesh.trace import Trace
+from coder.net.http1 import HttpClient
 
 PING_PAUSE = 1.0
 "Seconds between pings: path discovery runs only while data is sent."
 
 
-def _run(invocation: Invocation) -> int:
-    from coder.base.threads import run_trio
-
+@implements(TRACE)
+def _run(invocation: Invocation[DebugTraceOptions]) -> int:
     run_trio(_main, invocation)
     return 0
 
 
-async def _main(invocation: Invocation) -> None:
-    import contextlib
-
-    import trio
-
-    from coder.client.link import open_link
-    from coder.client.ready import Preparation, print_to_stderr
-    from coder.client.tracing import open_capture
-    from coder.mesh.trace import Trace
-    from coder.net.http1 import HttpClient
-
+async def _main(invocation: Invocation[DebugTraceOptions]) -> None:
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
         prepare = Preparation(http, print_to_stderr, autostart=False)
         target = await prepare.wait_connected(await prepare.find(invocation.args[0]))
     began = trio.current_time()
-    show = _show_json if invocation["output"] == "json" else _show_text
+    show = _show_json if invocation.options.output == "json" else _show_text
     trace = Trace(lambda fact: show(fact.at - began, fact.name, fact.fields))
-    direct = not invocation.globals["disable_direct"]
+    direct = not invocation.globals.disable_direct
     async with contextlib.AsyncExitStack() as stack:
-        tap = stack.enter_context(open_capture(invocation["pcap_file"])) if invocation["pcap_file"] else None
+        tap = stack.enter_context(open_capture(invocation.options.pcap_file)) if invocation.options.pcap_file else None
         link = await stack.enter_async_context(open_link(policy, target.agent.id, direct=direct, tap=tap, trace=trace))
-        with trio.move_on_after(invocation["time"].total_seconds()):
+        with trio.move_on_after(invocation.options.time.total_seconds()):
             await link.wait_reachable()
             show(trio.current_time() - began, "reachable", {})
             while True:
@@ -54,7 +51,7 @@ async def _main(invocation: Invocation) -> None:
         show(trio.current_time() - began, "end", _summary(link))
 
 
-def _summary(link: Any) -> dict[str, object]:
+def _summary(link: WorkspaceLink) -> dict[str, object]:
     peers = link.node.status().peers
     if not peers:
         return {"peer": "none"}
@@ -70,15 +67,13 @@ def _summary(link: Any) -> dict[str, object]:
     }
 
 
-def _show_text(at: float, name: str, fields: Any) -> None:
+def _show_text(at: float, name: str, fields: Mapping[str, object]) -> None:
     parts = [f"{key}={_text(value)}" for key, value in fields.items() if value is not None]
     sys.stdout.write(f"{at:9.4f}s  {name:<12} {' '.join(parts)}".rstrip() + "\n")
     sys.stdout.flush()
 
 
-def _show_json(at: float, name: str, fields: Any) -> None:
-    import json
-
+def _show_json(at: float, name: str, fields: Mapping[str, object]) -> None:
     plain = {
         key: value if isinstance(value, int | float | str | None) else _text(value) for key, value in fields.items()
     }
@@ -93,27 +88,3 @@ def _text(value: object) -> str:
         host, port = value
         return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
     return str(value)
-
-
-TRACE = Command(
-    words="debug trace",
-    summary="Trace how the connection to a workspace is established",
-    usage="<workspace>",
-    run=_run,
-    min_args=1,
-    max_args=1,
-    long="Prints one event per line: connected relays, handshakes, path changes, ping replies. "
-    "JSON prints one object per line.",
-    options=(
-        Option(
-            "time",
-            "time",
-            short="t",
-            kind="duration",
-            default=parse_duration("10s"),
-            help="Duration of the trace, like 10s or 2m; Ctrl-C stops it earlier.",
-        ),
-        PCAP_FILE,
-        output_option(("text", "json"), "text"),
-    ),
-)

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
-from coder.base.config import Option
-from coder.base.duration import parse_duration
+import trio
+
 from coder.base.errors import CoderError
+from coder.base.json_values import Json
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import Command, Invocation
+from coder.base.threads import run_trio
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.network.ping import PING, PingOptions
+from coder.client.link import WorkspaceLink
+from coder.client.ready import Preparation, ReadyAgent, print_to_stderr
+from coder.client.shared_link import SharedLink, open_link_for_command
+from coder.mesh.description import PingResult
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+from coder.tailnet.verdicts import TransportVerdict, lines_of
 
 
-def _run(invocation: Invocation) -> int:
-    from coder.base.threads import run_trio
-
+@implements(PING)
+def _run(invocation: Invocation[PingOptions]) -> int:
     return run_trio(_main, invocation)
 
 
-async def _main(invocation: Invocation) -> int:
-    from coder.client.ready import Preparation, print_to_stderr
-    from coder.net.http1 import HttpClient
-
+async def _main(invocation: Invocation[PingOptions]) -> int:
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
         prepare = Preparation(http, print_to_stderr, autostart=False)
@@ -31,11 +38,10 @@ async def _main(invocation: Invocation) -> int:
         return await _ping(invocation, policy, prepare, target)
 
 
-async def _ping(invocation: Invocation, policy: Any, prepare: Any, target: Any) -> int:
-    from coder.client.shared_link import open_link_for_command
-    from coder.tailnet.verdicts import lines_of
-
-    direct = not invocation.globals["disable_direct"]
+async def _ping(
+    invocation: Invocation[PingOptions], policy: DialPolicy, prepare: Preparation, target: ReadyAgent
+) -> int:
+    direct = not invocation.globals.disable_direct
     name = target.workspace.name
     async with open_link_for_command(policy, session.config_dir(invocation), prepare, target, direct=direct) as link:
         try:
@@ -56,11 +62,11 @@ async def _ping(invocation: Invocation, policy: Any, prepare: Any, target: Any) 
     return 0 if any(results) else 1
 
 
-def _prints_json(invocation: Invocation) -> bool:
-    return bool(invocation["output"] == "json")
+def _prints_json(invocation: Invocation[PingOptions]) -> bool:
+    return bool(invocation.options.output == "json")
 
 
-def _print_path(path: dict[str, Any]) -> None:
+def _print_path(path: Mapping[str, Json]) -> None:
     """Return what contributes to the time of a ping, and the age of the tunnel."""
     if path["relay_region"]:
         took = f", {path['relay_latency_ms']:.2f} ms away" if path["relay_latency_ms"] is not None else ""
@@ -73,9 +79,9 @@ def _print_path(path: dict[str, Any]) -> None:
         sys.stdout.write(f"  not direct: {path['not_direct_because']}\n")
 
 
-def _print_json(name: str, results: list[Any], transports: list[Any], path: dict[str, Any]) -> None:
-    import json
-
+def _print_json(
+    name: str, results: list[PingResult | None], transports: list[TransportVerdict], path: Mapping[str, Json]
+) -> None:
     pings = [
         {
             "latency_ms": round(result.latency_s * 1000, 3),
@@ -106,35 +112,37 @@ def _print_json(name: str, results: list[Any], transports: list[Any], path: dict
     sys.stdout.write(json.dumps(report, indent=4) + "\n")
 
 
-async def _ping_all(invocation: Invocation, link: Any, name: str) -> list[Any]:
+async def _ping_all(
+    invocation: Invocation[PingOptions], link: SharedLink | WorkspaceLink, name: str
+) -> list[PingResult | None]:
     """Ping and collect one result per ping (None for a lost one). Without a count, stop at Ctrl-C or at a direct
     path."""
-    import trio
-
-    count = invocation["num"]
-    results: list[Any] = []
+    count = invocation.options.num
+    results: list[PingResult | None] = []
     try:
         while not count or len(results) < count:
             began = trio.current_time()
             results.append(await _ping_once(invocation, link, name))
-            await trio.sleep_until(began + invocation["wait"].total_seconds() if _continues(count, results) else began)
+            await trio.sleep_until(
+                began + invocation.options.wait.total_seconds() if _continues(count, results) else began
+            )
     except KeyboardInterrupt:
         pass
     return results
 
 
-def _continues(count: int, results: list[Any]) -> bool:
+def _continues(count: int, results: list[PingResult | None]) -> bool:
     return not count or len(results) < count
 
 
-async def _ping_once(invocation: Invocation, link: Any, name: str) -> Any:
-    import trio
-
+async def _ping_once(
+    invocation: Invocation[PingOptions], link: SharedLink | WorkspaceLink, name: str
+) -> PingResult | None:
     stamp = ""
-    if invocation["time"] or invocation["utc"]:
-        now = datetime.now(UTC) if invocation["utc"] else datetime.now().astimezone()
+    if invocation.options.time or invocation.options.utc:
+        now = datetime.now(UTC) if invocation.options.utc else datetime.now().astimezone()
         stamp = now.strftime("%Y-%m-%d %H:%M:%S ")
-    with trio.move_on_after(invocation["timeout"].total_seconds()):
+    with trio.move_on_after(invocation.options.timeout.total_seconds()):
         try:
             result = await link.ping()
         except (CoderError, OSError, trio.BrokenResourceError) as error:
@@ -147,18 +155,18 @@ async def _ping_once(invocation: Invocation, link: Any, name: str) -> Any:
     return None
 
 
-def _region(link: Any, result: Any) -> str:
+def _region(link: SharedLink | WorkspaceLink, result: PingResult) -> str:
     return str(link.regions.get(result.region) or result.region)
 
 
-def _say(invocation: Invocation, line: str) -> None:
+def _say(invocation: Invocation[PingOptions], line: str) -> None:
     """Print the line of one ping; to stderr for JSON output."""
     out = sys.stderr if _prints_json(invocation) else sys.stdout
     out.write(line)
     out.flush()
 
 
-def _summary(name: str, results: list[Any]) -> None:
+def _summary(name: str, results: list[PingResult | None]) -> None:
     latencies = [result.latency_s * 1000 for result in results if result]
     lost = len(results) - len(latencies)
     share = lost / len(results) * 100 if results else 0
@@ -172,42 +180,3 @@ def _summary(name: str, results: list[Any]) -> None:
             sys.stdout.write(f"✔ You are connected directly (p2p) via {last.endpoint}\n")
         else:
             sys.stdout.write("❗ You are connected via a DERP relay, not directly (p2p)\n")
-
-
-PING = Command(
-    words="ping",
-    summary="Ping a workspace",
-    usage="<workspace>",
-    run=_run,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option(
-            "wait",
-            "wait",
-            kind="duration",
-            default=parse_duration("1s"),
-            help="Time between two pings, like 1s or 200ms.",
-        ),
-        Option(
-            "timeout",
-            "timeout",
-            short="t",
-            kind="duration",
-            default=parse_duration("5s"),
-            least=parse_duration("1ms"),
-            help="Timeout for the reply to one ping, like 5s.",
-        ),
-        Option("num", "num", short="n", kind="int", default=0, help="Number of pings; 0 continues until interrupted."),
-        Option(
-            "output",
-            "output",
-            short="o",
-            default="text",
-            choices=("text", "json"),
-            help="Output format: text for people or JSON for scripts.",
-        ),
-        Option("time", "time", kind="bool", default=False, help="Print the local time of each ping."),
-        Option("utc", "utc", kind="bool", default=False, help="Print the time of each ping in UTC."),
-    ),
-)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
 
-from coder.base.config import Option
+import trio
+
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, Invocation
-from coder.cli.network.options import DISABLE_AUTOSTART
-
-if TYPE_CHECKING:
-    from coder.client.link import WorkspaceLink
+from coder.base.threads import run_trio
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.network.port_forward import PORT_FORWARD, PortForwardOptions
+from coder.client.followed_link import FollowedLink, open_followed_link
+from coder.client.link import WorkspaceLink
+from coder.client.ready import Preparation, ReadyAgent, print_to_stderr
+from coder.client.shared_link import SharedLink, open_link_for_command
+from coder.client.udp_forward import forward_udp, open_udp
+from coder.client.usage import report_usage
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+from coder.net.splice import splice
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +96,9 @@ def _port(text: str, end: str, port_range: str) -> int:
     return int(text)
 
 
-def _run(invocation: Invocation) -> int:
-    from coder.base.threads import run_trio
-
-    forwards = parse_specs(invocation["tcp"]) + parse_specs(invocation["udp"], "UDP")
+@implements(PORT_FORWARD)
+def _run(invocation: Invocation[PortForwardOptions]) -> int:
+    forwards = parse_specs(invocation.options.tcp) + parse_specs(invocation.options.udp, "UDP")
     if not forwards:
         raise CoderError("port_forward", "no port-forwards requested", "coder port-forward WORKSPACE --tcp 8080")
     used: set[tuple[str, str, int]] = set()
@@ -105,45 +113,44 @@ def _run(invocation: Invocation) -> int:
     return 0
 
 
-async def _main(invocation: Invocation, forwards: list[Forward]) -> None:
-    from coder.client.ready import Preparation, print_to_stderr
-    from coder.net.http1 import HttpClient
-
+async def _main(invocation: Invocation[PortForwardOptions], forwards: list[Forward]) -> None:
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
-        prepare = Preparation(http, print_to_stderr, autostart=not invocation["disable_autostart"])
+        prepare = Preparation(http, print_to_stderr, autostart=not invocation.options.disable_autostart)
         target = await prepare.wait_connected(await prepare.find(invocation.args[0]))
         await _forward_all(invocation, policy, prepare, target, forwards)
 
 
-async def _forward_all(invocation: Invocation, policy: Any, prepare: Any, target: Any, forwards: list[Forward]) -> None:
-    import signal
-
-    import trio
-
-    from coder.client.followed_link import open_followed_link
-    from coder.client.shared_link import open_link_for_command
-    from coder.client.udp_forward import forward_udp
-    from coder.client.usage import report_usage
-
+async def _forward_all(
+    invocation: Invocation[PortForwardOptions],
+    policy: DialPolicy,
+    prepare: Preparation,
+    target: ReadyAgent,
+    forwards: list[Forward],
+) -> None:
     udp = [forward for forward in forwards if forward.protocol == "UDP"]
 
-    def open_link(agent: Any) -> Any:
+    def open_link(agent: ReadyAgent) -> AbstractAsyncContextManager[SharedLink | WorkspaceLink]:
         # A shared tunnel lends streams only, not datagrams.
-        direct = not invocation.globals["disable_direct"]
+        direct = not invocation.globals.disable_direct
         return open_link_for_command(
             policy, session.config_dir(invocation), prepare, agent, direct=direct, is_own=bool(udp)
         )
 
-    async def report(agent: Any, _link: Any, *, task_status: Any) -> None:
+    async def report(
+        agent: ReadyAgent, _link: SharedLink | WorkspaceLink, *, task_status: trio.TaskStatus[None]
+    ) -> None:
         task_status.started()
         await report_usage(policy, agent, "")
 
-    async def forward_datagrams(_agent: Any, link: Any, *, task_status: Any) -> None:
+    async def forward_datagrams(
+        _agent: ReadyAgent, link: SharedLink | WorkspaceLink, *, task_status: trio.TaskStatus[None]
+    ) -> None:
         async with trio.open_nursery() as nursery:
             for forward in udp:
                 for local in _listen_udp(forward):
-                    nursery.start_soon(forward_udp, cast("WorkspaceLink", link), local, forward.remote)
+                    if isinstance(link, WorkspaceLink):  # it is: a shared tunnel lends streams only
+                        nursery.start_soon(forward_udp, link, local, forward.remote)
             task_status.started()
 
     async with (
@@ -166,10 +173,8 @@ async def _forward_all(invocation: Invocation, policy: Any, prepare: Any, target
         nursery.cancel_scope.cancel()
 
 
-async def _listen(forward: Forward) -> list[Any]:
-    import trio
-
-    listeners: list[Any] = []
+async def _listen(forward: Forward) -> list[trio.SocketListener]:
+    listeners: list[trio.SocketListener] = []
     for host in forward.hosts:
         try:
             listeners += await trio.open_tcp_listeners(forward.local, host=host)
@@ -180,10 +185,8 @@ async def _listen(forward: Forward) -> list[Any]:
     return listeners
 
 
-def _listen_udp(forward: Forward) -> list[Any]:
-    from coder.client.udp_forward import open_udp
-
-    sockets: list[Any] = []
+def _listen_udp(forward: Forward) -> list[trio.socket.SocketType]:
+    sockets: list[trio.socket.SocketType] = []
     for host in forward.hosts:
         try:
             sockets.append(open_udp(host, forward.local))
@@ -194,12 +197,8 @@ def _listen_udp(forward: Forward) -> list[Any]:
     return sockets
 
 
-def _handler(link: Any, port: int) -> Any:
-    import trio
-
-    from coder.net.splice import splice
-
-    async def handle(local: Any) -> None:
+def _handler(link: FollowedLink, port: int) -> Callable[[trio.SocketStream], Awaitable[None]]:
+    async def handle(local: trio.SocketStream) -> None:
         try:
             remote = await link.connect(port)
         except (OSError, CoderError, trio.BrokenResourceError) as error:
@@ -209,33 +208,3 @@ def _handler(link: Any, port: int) -> Any:
         await splice(local, remote)
 
     return handle
-
-
-PORT_FORWARD = Command(
-    words="port-forward",
-    summary="Forward ports from a workspace to the local machine",
-    usage="<workspace>",
-    run=_run,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option(
-            "tcp",
-            "tcp",
-            "CODER_PORT_FORWARD_TCP",
-            short="p",
-            kind="string-array",
-            default=(),
-            help="TCP ports to forward: 8080, or local:remote like 9000:8080; also ranges and comma-separated lists.",
-        ),
-        Option(
-            "udp",
-            "udp",
-            "CODER_PORT_FORWARD_UDP",
-            kind="string-array",
-            default=(),
-            help="UDP ports to forward: 5353, or local:remote like 9053:53; also ranges and comma-separated lists.",
-        ),
-        DISABLE_AUTOSTART,
-    ),
-)

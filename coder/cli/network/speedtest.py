@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from typing import Any
 
-from coder.base.config import Option
-from coder.base.duration import parse_duration
-from coder.cli import session
-from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.network.options import PCAP_FILE
-from coder.cli.output import chosen_columns, print_json, print_table, say
+import trio
+
+from coder.base.errors import CoderError
+from coder.base.threads import run_trio
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.network.speedtest import SPEEDTEST, SpeedtestOptions
+from coder.cli.ui.output import chosen_columns, print_json, print_table, say
+from coder.client.link import WorkspaceLink, open_link
+from coder.client.ready import Preparation, print_to_stderr
+from coder.client.speedtest import Interval, run_speedtest
+from coder.client.tracing import open_capture
+from coder.net.http1 import HttpClient
 
 SPEEDTEST_PORT = 3
 COLUMNS = ("interval", "throughput")
@@ -18,49 +25,36 @@ DIRECT_PAUSE = 0.25
 "Seconds between two checks for a direct path."
 
 
-def _run(invocation: Invocation) -> int:
-    from coder.base.threads import run_trio
-
+@implements(SPEEDTEST)
+def _run(invocation: Invocation[SpeedtestOptions]) -> int:
     columns = chosen_columns(invocation)
     intervals = run_trio(_main, invocation)
     _print(invocation, columns, intervals)
     return 0
 
 
-async def _main(invocation: Invocation) -> list[Any]:
-    import contextlib
-
-    from coder.client.link import open_link
-    from coder.client.ready import Preparation, print_to_stderr
-    from coder.client.speedtest import run_speedtest
-    from coder.client.tracing import open_capture
-    from coder.net.http1 import HttpClient
-
+async def _main(invocation: Invocation[SpeedtestOptions]) -> list[Interval]:
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
         prepare = Preparation(http, print_to_stderr, autostart=False)
         target = await prepare.wait_connected(await prepare.find(invocation.args[0]))
-    direct = not invocation.globals["disable_direct"]
-    seconds = invocation["time"].total_seconds()
+    direct = not invocation.globals.disable_direct
+    seconds = invocation.options.time.total_seconds()
     async with contextlib.AsyncExitStack() as stack:
-        tap = stack.enter_context(open_capture(invocation["pcap_file"])) if invocation["pcap_file"] else None
+        tap = stack.enter_context(open_capture(invocation.options.pcap_file)) if invocation.options.pcap_file else None
         link = await stack.enter_async_context(open_link(policy, target.agent.id, direct=direct, tap=tap))
         await link.wait_reachable()
-        await _wait_for_path(link, wait_direct=invocation["direct"])
-        say(f"Starting a {seconds:g}s {invocation['direction']}load test...")
-        intervals = await run_speedtest(await link.connect(SPEEDTEST_PORT), invocation["direction"], seconds)
+        await _wait_for_path(link, wait_direct=invocation.options.direct)
+        say(f"Starting a {seconds:g}s {invocation.options.direction}load test...")
+        intervals = await run_speedtest(await link.connect(SPEEDTEST_PORT), invocation.options.direction, seconds)
     lasted = intervals[-1].end - intervals[-1].start
     if lasted < 0.9 * seconds:
         say(f"The agent ended the test after {lasted:.0f}s, the maximum it allows.")
     return intervals
 
 
-async def _wait_for_path(link: Any, *, wait_direct: bool) -> None:
+async def _wait_for_path(link: WorkspaceLink, *, wait_direct: bool) -> None:
     """Print the path of the test; with `--direct`, wait for a direct path first."""
-    import trio
-
-    from coder.base.errors import CoderError
-
     last_reported = ""
     while True:
         try:
@@ -79,8 +73,8 @@ async def _wait_for_path(link: Any, *, wait_direct: bool) -> None:
         await trio.sleep(DIRECT_PAUSE)
 
 
-def _print(invocation: Invocation, columns: list[str], intervals: list[Any]) -> None:
-    if invocation["output"] == "json":
+def _print(invocation: Invocation[SpeedtestOptions], columns: list[str], intervals: list[Interval]) -> None:
+    if invocation.options.output == "json":
         *parts, overall = [
             {
                 "start_time_seconds": round(interval.start, 6),
@@ -98,42 +92,3 @@ def _print(invocation: Invocation, columns: list[str], intervals: list[Any]) -> 
     rows.insert(-1, dict.fromkeys(COLUMNS, "-" * 25))
     print_table(columns, rows)
     sys.stdout.flush()
-
-
-SPEEDTEST = Command(
-    words="speedtest",
-    summary="Run upload and download tests from your machine to a workspace",
-    usage="<workspace>",
-    run=_run,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option(
-            "direct",
-            "direct",
-            short="d",
-            kind="bool",
-            default=False,
-            help="Wait for a direct connection before the test, so that the relay is not measured.",
-        ),
-        Option(
-            "direction",
-            "direction",
-            default="down",
-            choices=("up", "down"),
-            help="Direction of the data: down from the workspace, or up to it.",
-        ),
-        Option(
-            "time",
-            "time",
-            short="t",
-            kind="duration",
-            default=parse_duration("5s"),
-            least=parse_duration("100ms"),
-            help="Duration of the measurement, like 5s or 1m.",
-        ),
-        PCAP_FILE,
-        column_option(("Interval", "Throughput"), ("Interval", "Throughput")),
-        output_option(),
-    ),
-)

@@ -6,14 +6,14 @@ The extension passes the deployment in two files, and the workspace in the host 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli.command import Command, Invocation, parse
-from coder.cli.network.ssh import SSH
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.network.ssh import SSH
+from coder.cli.declarations.network.vscodessh import VSCODESSH, VscodesshOptions
 
 
 def target(host: str) -> str:
@@ -34,47 +34,20 @@ def _read(path: str, flag: str) -> str:
         raise CoderError("vscodessh", f"cannot read {flag.replace('-', ' ')} {path}") from error
 
 
-def _run(invocation: Invocation) -> int:
+@implements(VSCODESSH)
+def _run(invocation: Invocation[VscodesshOptions]) -> int:
     name = target(invocation.args[0])
-    words = ["--stdio", f"--wait={invocation['wait']}"]
-    for option in ("log_dir", "network_info_dir"):
-        if invocation[option]:
-            words.append(f"--{option.replace('_', '-')}={invocation[option]}")
+    words = ["--stdio", f"--wait={invocation.options.wait}"]
+    options = invocation.options
+    if options.log_dir:
+        words.append(f"--log-dir={options.log_dir}")
+    if options.network_info_dir:
+        words.append(f"--network-info-dir={options.network_info_dir}")
     session = parse(SSH, [*words, name], invocation.env)
-    options = {
-        **session.options,
-        "usage_app": "vscode",
-        "network_info_interval": invocation["network_info_interval"],
-    }
-    session_values = {"url": _read(invocation["url_file"], "url-file")}
-    session_values["token"] = _read(invocation["session_token_file"], "session-token-file")
-    return SSH.run(replace(session, options=options, globals={**invocation.globals, **session_values})) or 0
-
-
-VSCODESSH = Command(
-    words="vscodessh",
-    summary="Connect an editor extension to a workspace over SSH, on standard input and output",
-    usage="<host>",
-    run=_run,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option(
-            "url_file",
-            "url-file",
-            "CODER_VSCODESSH_URL_FILE",
-            help="File that contains the URL of the deployment.",
-        ),
-        Option(
-            "session_token_file",
-            "session-token-file",
-            "CODER_VSCODESSH_SESSION_TOKEN_FILE",
-            help="File that contains the session token.",
-        ),
-        *(
-            option
-            for option in SSH.options
-            if option.name in {"log_dir", "network_info_dir", "network_info_interval", "wait"}
-        ),
-    ),
-)
+    session.options = session.options.replaced(
+        {"usage_app": "vscode", "network_info_interval": options.network_info_interval}
+    )
+    url = _read(options.url_file, "url-file")
+    token = _read(options.session_token_file, "session-token-file")
+    session.globals = invocation.globals.replaced({"url": url, "token": token})
+    return SSH.run(session) or 0

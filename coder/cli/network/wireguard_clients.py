@@ -6,8 +6,9 @@ The private key is generated locally and printed once, in the configuration; the
 
 from __future__ import annotations
 
+import os
 import sys
-from datetime import timedelta
+from pathlib import Path
 from urllib.parse import quote
 from uuid import UUID
 
@@ -18,59 +19,47 @@ from coder.api.wireguard.wireguard_clients import (
     WireguardTarget,
 )
 from coder.api.workspaces.workspaces import Workspace
-from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation, column_option, output_option
-from coder.cli.output import Row, api_time, confirm, print_json, print_rows, say, since
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.network.wireguard_clients import (
+    ADD,
+    LIST,
+    REMOVE,
+    UserOption,
+    WireguardAddOptions,
+    WireguardListOptions,
+    WireguardRemoveOptions,
+)
+from coder.cli.ui.output import Row, api_time, confirm, print_json, print_rows, say, since
 from coder.client.answers import read, read_rows
+from coder.client.target import split_target
 from coder.domain.foundation.endpoints import read_endpoint
 from coder.net.blocking import BlockingClient
 
-COLUMNS = (
-    "name",
-    "address",
-    "workspaces",
-    "expires at",
-    "last handshake",
-    "status",
-    "endpoint",
-    "public key",
-    "created at",
-)
-DEFAULT_COLUMNS = COLUMNS[:6]
-USER = Option(
-    "user",
-    "user",
-    short="u",
-    default="me",
-    help='Owner of the client, by name or id; "me" is the current user, other users require permission.',
-)
 
-
-def _path(invocation: Invocation, name: str = "") -> str:
-    base = f"/api/v2/users/{quote(invocation['user'] or 'me')}/wireguard-clients"
+def _path(invocation: Invocation[UserOption], name: str = "") -> str:
+    base = f"/api/v2/users/{quote(invocation.options.user or 'me')}/wireguard-clients"
     return f"{base}/{quote(name)}" if name else base
 
 
-def _add(invocation: Invocation) -> int:
-    from pathlib import Path
-
+@implements(ADD)
+def _add(invocation: Invocation[WireguardAddOptions]) -> int:
     from wireguard_tools import WireguardKey
 
-    if invocation["file"] and Path(invocation["file"]).exists():
-        raise CoderError("wireguard_file", f"{invocation['file']} already exists", "Choose another file.")
+    if invocation.options.file and Path(invocation.options.file).exists():
+        raise CoderError("wireguard_file", f"{invocation.options.file} already exists", "Choose another file.")
     key = WireguardKey.generate()
     body: dict[str, object] = {"name": invocation.args[0], "public_key": str(key.public_key())}
     if invocation.given("expires"):
-        seconds = int(invocation["expires"].total_seconds())
+        seconds = int(invocation.options.expires.total_seconds())
         if seconds <= 0:
             raise CoderError("expires", "the lifetime must be greater than zero", "Write 12h, 7d or 1y.")
         body["lifetime_seconds"] = seconds
     client = session.client(invocation)
-    if invocation["workspace"]:
-        body["workspace_ids"] = [_workspace_id(client, name) for name in invocation["workspace"]]
+    if invocation.options.workspace:
+        body["workspace_ids"] = [_workspace_id(client, name) for name in invocation.options.workspace]
     answer = client.request("GET", "/api/v2/wireguard")
     server, raw_server = read(answer, WireguardServer), answer.json()
     if server.enabled:  # otherwise the server's error explains what to do
@@ -80,16 +69,16 @@ def _add(invocation: Invocation) -> int:
     if server.enabled:
         created.server, raw["server"] = server, raw_server  # resolved before the client was created
     text = config_text(created, key)
-    if invocation["output"] == "json":
+    if invocation.options.output == "json":
         print_json({**raw, "config": text})
         return 0
-    if invocation["file"]:
-        _write_private(invocation["file"], text)
-        say(f"Wrote {invocation['file']}.")
+    if invocation.options.file:
+        _write_private(invocation.options.file, text)
+        say(f"Wrote {invocation.options.file}.")
     else:
         sys.stdout.write(text)
         sys.stdout.flush()
-        if not invocation["no_qr"]:
+        if not invocation.options.no_qr:
             _show_qr(text)
     _explain(created)
     return 0
@@ -113,8 +102,6 @@ def _check_server(server: WireguardServer) -> None:
 
 def _write_private(path: str, text: str) -> None:
     """Write a new file that only its owner can read. Raise CoderError that names the client, which exists by then."""
-    import os
-
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as out:
@@ -126,8 +113,6 @@ def _write_private(path: str, text: str) -> None:
 
 
 def _workspace_id(client: BlockingClient, name: str) -> UUID:
-    from coder.client.target import split_target
-
     owner, workspace, _ = split_target(name)
     return read(client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}"), Workspace).id
 
@@ -183,10 +168,11 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def _list(invocation: Invocation) -> int:
+@implements(LIST)
+def _list(invocation: Invocation[WireguardListOptions]) -> int:
     clients = read_rows(session.client(invocation).request("GET", _path(invocation)), WireguardClient)
     print_rows(invocation, lambda: [_row(item) for item, _ in clients], lambda: [raw for _, raw in clients])
-    if invocation["output"] == "table":
+    if invocation.options.output == "table":
         targets = {target.address: _target_name(target) for item, _ in clients for target in item.targets}
         for address, name in targets.items():
             say(f"{address}  {name}")
@@ -207,65 +193,10 @@ def _row(item: WireguardClient) -> Row:
     }
 
 
-def _remove(invocation: Invocation) -> int:
+@implements(REMOVE)
+def _remove(invocation: Invocation[WireguardRemoveOptions]) -> int:
     name = invocation.args[0]
-    confirm(invocation, f"Revoke the WireGuard client {quoted(name)}?")
+    confirm(invocation.options.yes, f"Revoke the WireGuard client {quoted(name)}?")
     session.client(invocation).request("DELETE", _path(invocation, name))
     say(f"The WireGuard client {quoted(name)} has been removed and lost its access.")
     return 0
-
-
-ADD = Command(
-    words="wireguard add",
-    summary="Add a WireGuard client that can reach your workspaces",
-    usage="<name>",
-    run=_add,
-    min_args=1,
-    max_args=1,
-    long="Prints a wg-quick configuration to standard output and its QR code to standard error.",
-    options=(
-        Option(
-            "workspace",
-            "workspace",
-            short="w",
-            kind="string-array",
-            default=(),
-            help="Workspace the client can reach; may be repeated; defaults to all you can connect to, now or later.",
-        ),
-        Option(
-            "expires",
-            "expires",
-            kind="duration",
-            default=timedelta(),
-            help="Lifetime of the client's access, like 12h, 7d or 1y; unlimited if not set.",
-        ),
-        Option("file", "file", short="f", help="Write the configuration to this new file, which only you can read."),
-        Option(
-            "no_qr",
-            "no-qr",
-            kind="bool",
-            default=False,
-            help="Omit the QR code, which phones scan for the configuration.",
-        ),
-        USER,
-        output_option(("text", "json"), "text"),
-    ),
-)
-
-LIST = Command(
-    words="wireguard list",
-    summary="List your WireGuard clients and the workspaces they can reach",
-    run=_list,
-    max_args=0,
-    options=(column_option(COLUMNS, DEFAULT_COLUMNS), output_option(), USER),
-)
-
-REMOVE = Command(
-    words="wireguard remove",
-    summary="Revoke a WireGuard client",
-    usage="<name>",
-    run=_remove,
-    min_args=1,
-    max_args=1,
-    options=(USER, YES),
-)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import sys
 
 from coder.api.login.external_auth import GitSSHKey
-from coder.base.config import Option
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import confirm
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.declarations.people.account import PUBLICKEY, PublickeyOptions
+from coder.cli.ui.output import confirm
 from coder.client.answers import read
 
 
-def _publickey(invocation: Invocation) -> int:
+@implements(PUBLICKEY)
+def _publickey(invocation: Invocation[PublickeyOptions]) -> int:
     client = session.client(invocation)
-    if invocation["reset"]:
+    if invocation.options.reset:
         question = "Confirm regenerate a new sshkey for your workspaces? This will require updating the key on any"
-        confirm(invocation, f"{question} services it is registered with, like GitHub and GitLab.", default=False)
+        confirm(
+            invocation.options.yes, f"{question} services it is registered with, like GitHub and GitLab.", default=False
+        )
         with add_action_to_errors("regenerate gitsshkey"):
             client.request("PUT", "/api/v2/users/me/gitsshkey")
     with add_action_to_errors("create codersdk client"):
@@ -26,21 +29,3 @@ def _publickey(invocation: Invocation) -> int:
     sys.stdout.write(f"automatically 🪄.\n{key.public_key.strip()}\n\nAdd to GitHub and GitLab:\n")
     sys.stdout.write("> https://github.com/settings/ssh/new\n> https://gitlab.com/-/profile/keys\n")
     return 0
-
-
-PUBLICKEY = Command(
-    words="publickey",
-    summary="Output your Coder public key used for Git operations",
-    run=_publickey,
-    max_args=0,
-    options=(
-        Option(
-            "reset",
-            "reset",
-            kind="bool",
-            default=False,
-            help="Generate a new key pair; replace the old key wherever you registered it.",
-        ),
-        YES,
-    ),
-)

@@ -7,25 +7,38 @@ from pathlib import Path
 from urllib.parse import quote
 
 from coder.api.people.user_secrets import UserSecret
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import Row, ask, confirm, go_time, print_rows, say
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.core.options import Options, YesOption
+from coder.cli.declarations.people.secrets import (
+    CREATE,
+    DELETE,
+    DISABLE,
+    ENABLE,
+    IMPORT,
+    LIST,
+    UPDATE,
+    SecretCreateOptions,
+    SecretImportOptions,
+    SecretListOptions,
+    SecretUpdateOptions,
+)
+from coder.cli.ui.output import Row, ask, confirm, go_time, print_rows, say
 from coder.client.answers import read, read_rows
 
-COLUMNS = ("created", "name", "updated", "env", "file", "enabled", "description")
 _ROOT = "/api/v2/users/me/secrets"
 _FORMATS = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".env": "env"}
 # flag -> the API's name
 _FIELDS = {"description": "description", "env": "env_name", "file": "file_path"}
 
 
-def _create(invocation: Invocation) -> int:
+@implements(CREATE)
+def _create(invocation: Invocation[SecretCreateOptions]) -> int:
     name = invocation.args[0]
-    body: dict[str, object] = {"name": name, "value": _value(invocation), "enabled": invocation["enabled"]}
-    body |= {field: invocation[flag] for flag, field in _FIELDS.items() if invocation[flag]}
+    body: dict[str, object] = {"name": name, "value": _value(invocation), "enabled": invocation.options.enabled}
+    body |= {field: value for field, value in invocation.given_values(_FIELDS).items() if value}
     client = session.client(invocation)
     with add_action_to_errors(f'create secret "{name}"'):
         client.request("POST", _ROOT, json=body)
@@ -33,22 +46,19 @@ def _create(invocation: Invocation) -> int:
     return 0
 
 
-def _value(invocation: Invocation) -> str:
+def _value(invocation: Invocation[SecretCreateOptions]) -> str:
     """Return `--value`, a hidden answer at a terminal, or standard input without its final line break."""
-    if invocation["value"]:
-        return str(invocation["value"])
+    if invocation.options.value:
+        return str(invocation.options.value)
     if sys.stdin.isatty():
         return ask("Value of the secret:", secret=True)
     return sys.stdin.read().removesuffix("\n")
 
 
-def _update(invocation: Invocation) -> int:
+@implements(UPDATE)
+def _update(invocation: Invocation[SecretUpdateOptions]) -> int:
     name = invocation.args[0]
-    body: dict[str, object] = {field: invocation[flag] for flag, field in _FIELDS.items() if invocation.given(flag)}
-    if invocation.given("enabled"):
-        body["enabled"] = invocation["enabled"]
-    if invocation.given("value"):
-        body["value"] = invocation["value"]
+    body = invocation.given_values({**_FIELDS, "enabled": "enabled", "value": "value"})
     if not body and not sys.stdin.isatty():
         piped = sys.stdin.read().removesuffix("\n")
         body = {"value": piped} if piped else {}
@@ -61,7 +71,7 @@ def _update(invocation: Invocation) -> int:
     return 0
 
 
-def _set_enabled(invocation: Invocation, *, enabled: bool) -> int:
+def _set_enabled(invocation: Invocation[Options], *, enabled: bool) -> int:
     name, verb = invocation.args[0], "enable" if enabled else "disable"
     client = session.client(invocation)
     with add_action_to_errors(f'{verb} secret "{name}"'):
@@ -70,17 +80,19 @@ def _set_enabled(invocation: Invocation, *, enabled: bool) -> int:
     return 0
 
 
-def _delete(invocation: Invocation) -> int:
+@implements(DELETE)
+def _delete(invocation: Invocation[YesOption]) -> int:
     name = invocation.args[0]
     client = session.client(invocation)
-    confirm(invocation, f"Delete secret {name}?")
+    confirm(invocation.options.yes, f"Delete secret {name}?")
     with add_action_to_errors(f'delete secret "{name}"'):
         client.request("DELETE", f"{_ROOT}/{quote(name, safe='')}")
     sys.stdout.write(f"Deleted secret {name}.\n")
     return 0
 
 
-def _list(invocation: Invocation) -> int:
+@implements(LIST)
+def _list(invocation: Invocation[SecretListOptions]) -> int:
     client = session.client(invocation)
     with add_action_to_errors("list secrets"):
         if invocation.args:
@@ -88,7 +100,7 @@ def _list(invocation: Invocation) -> int:
             secrets = [(read(answer, UserSecret), answer.json())]
         else:
             secrets = read_rows(client.request("GET", _ROOT), UserSecret)
-    if not secrets and invocation["output"] != "json":
+    if not secrets and invocation.options.output != "json":
         say("No secrets found.")
         return 0
     print_rows(invocation, lambda: [_row(answer) for answer, _ in secrets], lambda: [raw for _, raw in secrets])
@@ -107,9 +119,12 @@ def _row(secret: UserSecret) -> Row:
     }
 
 
-def _import(invocation: Invocation) -> int:
+@implements(IMPORT)
+def _import(invocation: Invocation[SecretImportOptions]) -> int:
     source = invocation.args[0]
-    form = invocation["input_format"] or _FORMATS.get(Path(source).suffix.lower()) or ("env" if source != "-" else "")
+    form = (
+        invocation.options.input_format or _FORMATS.get(Path(source).suffix.lower()) or ("env" if source != "-" else "")
+    )
     if not form:
         raise CoderError(
             "format", "the format of standard input is unknown", "Set --input-format to env, json or yaml."
@@ -127,98 +142,11 @@ def _import(invocation: Invocation) -> int:
     return 0
 
 
-def _texts(value_help: str) -> tuple[Option, ...]:
-    return (
-        Option("value", "value", secret=True, help=value_help),
-        Option("description", "description", help="Description of what the secret is for."),
-        Option("env", "env", help="Environment variable to set in workspaces, like DB_PASSWORD."),
-        Option("file", "file", help="File to write in workspaces; its path starts with ~/ or /."),
-    )
+@implements(DISABLE)
+def _run_disable(invocation: Invocation[Options]) -> int:
+    return _set_enabled(invocation, enabled=False)
 
 
-def _enabled(*, default: bool) -> Option:
-    return Option(
-        "enabled",
-        "enabled",
-        kind="bool",
-        default=default,
-        help="Pass the secret to workspaces; a disabled secret is kept.",
-    )
-
-
-CREATE = Command(
-    words="secret create",
-    summary="Create a secret",
-    usage="<name>",
-    run=_create,
-    min_args=1,
-    max_args=1,
-    options=(
-        *_texts("Value of the secret; standard input is safer, as process lists show arguments."),
-        _enabled(default=True),
-    ),
-)
-UPDATE = Command(
-    words="secret update",
-    summary="Update a secret",
-    usage="<name>",
-    run=_update,
-    min_args=1,
-    max_args=1,
-    options=(
-        *_texts("New value; standard input is safer, as process lists show arguments."),
-        _enabled(default=False),
-    ),
-)
-ENABLE = Command(
-    words="secret enable",
-    summary="Enable a disabled secret",
-    usage="<name>",
-    run=lambda invocation: _set_enabled(invocation, enabled=True),
-    min_args=1,
-    max_args=1,
-)
-DISABLE = Command(
-    words="secret disable",
-    summary="Disable a secret without deleting it",
-    usage="<name>",
-    run=lambda invocation: _set_enabled(invocation, enabled=False),
-    min_args=1,
-    max_args=1,
-)
-DELETE = Command(
-    words="secret delete",
-    summary="Delete a secret",
-    usage="<name>",
-    run=_delete,
-    min_args=1,
-    max_args=1,
-    options=(YES,),
-)
-LIST = Command(
-    words="secret list",
-    summary="List secrets, or show one, without values",
-    usage="[name]",
-    run=_list,
-    max_args=1,
-    options=(
-        column_option(COLUMNS, ("name", "created", "updated", "env", "file", "enabled", "description")),
-        output_option(),
-    ),
-)
-IMPORT = Command(
-    words="secret import",
-    summary="Create secrets from a file",
-    usage="<file|->",
-    run=_import,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option(
-            "input_format",
-            "input-format",
-            choices=("env", "json", "yaml"),
-            help="Format of the file; defaults to that of its extension.",
-        ),
-    ),
-)
+@implements(ENABLE)
+def _run_enable(invocation: Invocation[Options]) -> int:
+    return _set_enabled(invocation, enabled=True)

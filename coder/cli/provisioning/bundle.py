@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
-from coder.base.config import Option
+import coder.coderd
 from coder.base.errors import CoderError
-from coder.cli.command import Command, Invocation
+from coder.base.threads import run_trio
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.provisioning.bundle import BUNDLE, BundleOptions
+from coder.provisionerd.config import RELEASES, RELEASES_VARIABLE
+from coder.provisionerd.terraform.bundle import Bundle, collect
+from coder.provisionerd.terraform.provider.provider import platform_name
 
 
-def _run(invocation: Invocation) -> int:
-    from coder.base.threads import run_trio
-    from coder.provisionerd.config import RELEASES, RELEASES_VARIABLE
-    from coder.provisionerd.terraform.bundle import collect
-    from coder.provisionerd.terraform.provider.provider import platform_name
-
-    target = Path(invocation["output"]).expanduser().absolute()
+@implements(BUNDLE)
+def _run(invocation: Invocation[BundleOptions]) -> int:
+    target = Path(invocation.options.output).expanduser().absolute()
     templates = [Path(word).expanduser() for word in invocation.args] or _bundled()
     for folder in templates:
         if not folder.is_dir():
             raise CoderError("template", f"{folder} is not a directory", "Pass directories with templates.")
-    platforms = tuple(invocation["platform"]) or (platform_name(),)
-    installed_at = invocation["installed_at"] or str(target)
+    platforms = tuple(invocation.options.platform) or (platform_name(),)
+    installed_at = invocation.options.installed_at or str(target)
 
-    async def main() -> Any:
+    async def main() -> Bundle:
         return await collect(
             target,
             templates,
@@ -48,37 +48,4 @@ def _run(invocation: Invocation) -> int:
 
 def _bundled() -> list[Path]:
     """Return the bundled example templates."""
-    import coder.coderd
-
     return sorted(path.parent for path in (Path(coder.coderd.__path__[0]) / "examples").glob("*/README.md"))
-
-
-BUNDLE = Command(
-    words="bundle",
-    summary="Collect Terraform and its providers for machines without internet access",
-    usage="[template-folder...]",
-    long="Collects for the given templates, or for the bundled examples. "
-    "Requires access to the registry and the release site.",
-    run=_run,
-    options=(
-        Option(
-            "output",
-            "output",
-            short="o",
-            default="coder-bundle",
-            help="Output directory; created if it does not exist.",
-        ),
-        Option(
-            "platform",
-            "platform",
-            kind="string-array",
-            default=(),
-            help="Platform to collect for, like linux_amd64; may be repeated; defaults to this machine's.",
-        ),
-        Option(
-            "installed_at",
-            "installed-at",
-            help="Path of the directory on the target machines, if it differs from this machine's.",
-        ),
-    ),
-)

@@ -9,28 +9,20 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from coder.base.config import Option
+from coder.api.provisioning.job_reasons import ProvisionerJobWhy
 from coder.base.errors import CoderError
-from coder.cli.command import Invocation
-from coder.cli.output import say
+from coder.cli.core.command import Invocation
+from coder.cli.declarations.provisioning.no_provisioner import JobOptions
+from coder.cli.ui.output import say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
 if TYPE_CHECKING:
-    from coder.api.provisioning.job_reasons import ProvisionerJobWhy
     from coder.api.provisioning.jobs import ProvisionerJob
     from coder.api.templates.template_versions import TemplateVersion
     from coder.api.workspaces.builds import WorkspaceBuild
 
-WAIT = Option(
-    "wait_for_provisioner",
-    "wait-for-provisioner",
-    "CODER_WAIT_FOR_PROVISIONER",
-    kind="bool",
-    default=False,
-    help="Wait without limit for a matching provisioner instead of failing.",
-)
 
 GRACE = 20.0
 """Seconds for a starting daemon to connect before the job is canceled."""
@@ -38,13 +30,15 @@ _POLL_SECONDS = 0.5
 _OFFLINE = "The provisioners that can run this job are offline; the job waits for one."
 
 
-def handle_build(invocation: Invocation, client: BlockingClient, build: WorkspaceBuild, *, waits: bool = True) -> None:
+def handle_build(
+    invocation: Invocation[JobOptions], client: BlockingClient, build: WorkspaceBuild, *, waits: bool = True
+) -> None:
     """Apply `handle_no_provisioner` to a workspace build; with `--no-wait`, only print the warning."""
     handle_no_provisioner(invocation, client, build, f"/api/v2/workspacebuilds/{build.id}/cancel", waits=waits)
 
 
 def handle_no_provisioner(
-    invocation: Invocation,
+    invocation: Invocation[JobOptions],
     client: BlockingClient,
     created: WorkspaceBuild | TemplateVersion,
     cancel_path: str,
@@ -67,7 +61,7 @@ def handle_no_provisioner(
     say(f"No provisioner can run this job: {_requirements(created.job)}")
     for line in _advice(explanation, created.job):
         say(f"  {line}")
-    if invocation.options.get("wait_for_provisioner"):
+    if invocation.options.wait_for_provisioner:
         _keep_pending(client, created.job)
         say("The job waits for such a provisioner without limit.")
         return
@@ -86,8 +80,6 @@ def _path(job: ProvisionerJob) -> str:
 
 
 def _why(client: BlockingClient, job: ProvisionerJob) -> ProvisionerJobWhy | None:
-    from coder.api.provisioning.job_reasons import ProvisionerJobWhy
-
     try:
         return read(client.request("GET", f"{_path(job)}/why"), ProvisionerJobWhy)
     except HttpError:

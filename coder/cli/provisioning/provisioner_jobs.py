@@ -8,51 +8,24 @@ from urllib.parse import quote, urlencode
 from coder.api.people.organizations import Organization
 from coder.api.provisioning.job_reasons import ProvisionerJobWhy
 from coder.api.provisioning.jobs import ProvisionerJob
-from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import ORG, Command, Invocation, column_option, output_option
-from coder.cli.output import Row, fields_of, parse_time, print_json, print_rows, print_table
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.options import OrgOption
+from coder.cli.declarations.provisioning.provisioner_jobs import (
+    CANCEL,
+    COLUMNS,
+    LIST,
+    WHY,
+    ProvisionerJobsListOptions,
+    ProvisionerJobsWhyOptions,
+)
 from coder.cli.templates.templates import organization_of
+from coder.cli.ui.output import Row, fields_of, parse_time, print_json, print_rows, print_table
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
 
-COLUMNS = (
-    "id",
-    "created at",
-    "started at",
-    "completed at",
-    "canceled at",
-    "error",
-    "error code",
-    "status",
-    "worker id",
-    "worker name",
-    "file id",
-    "tags",
-    "queue position",
-    "queue size",
-    "organization id",
-    "initiator id",
-    "template version id",
-    "workspace build id",
-    "type",
-    "available workers",
-    "template version name",
-    "template id",
-    "template name",
-    "template display name",
-    "template icon",
-    "workspace id",
-    "workspace name",
-    "workspace build transition",
-    "logs overflowed",
-    "organization",
-    "queue",
-)
-DEFAULT_COLUMNS = ("created at", "id", "type", "template display name", "status", "queue", "tags")
-STATUSES = ("pending", "running", "succeeded", "canceling", "canceled", "failed", "unknown")
 _NULLABLE = frozenset(
     {
         "started at",
@@ -71,18 +44,19 @@ def _jobs_path(organization: Organization) -> str:
     return f"/api/v2/organizations/{organization.id}/provisionerjobs"
 
 
-def _list(invocation: Invocation) -> int:
+@implements(LIST)
+def _list(invocation: Invocation[ProvisionerJobsListOptions]) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
-    query = {"limit": str(invocation["limit"])}
-    if invocation["status"]:
-        query["status"] = ",".join(invocation["status"])
-    if invocation["initiator"]:
-        query["initiator"] = invocation["initiator"]
+    query = {"limit": str(invocation.options.limit)}
+    if invocation.options.status:
+        query["status"] = ",".join(invocation.options.status)
+    if invocation.options.initiator:
+        query["initiator"] = invocation.options.initiator
     all_jobs = read_rows(client.request("GET", f"{_jobs_path(organization)}?{urlencode(query)}"), ProvisionerJob)
     jobs = all_jobs[::-1]  # the API lists the newest first; on a terminal the newest is easier to find last
     title = organization.display_name or organization.name
-    if not jobs and invocation["output"] != "json":
+    if not jobs and invocation.options.output != "json":
         sys.stderr.write("No provisioner jobs found\n")
         return 0
     print_rows(
@@ -110,7 +84,8 @@ def _find(client: BlockingClient, organization: Organization, ident: str) -> Pro
     return read(client.request("GET", f"{_jobs_path(organization)}/{quote(ident, safe='')}"), ProvisionerJob)
 
 
-def _cancel(invocation: Invocation) -> int:
+@implements(CANCEL)
+def _cancel(invocation: Invocation[OrgOption]) -> int:
     client = session.client(invocation)
     job = _find(client, organization_of(invocation, client), invocation.args[0])
     version = job.input.template_version_id or ""
@@ -130,11 +105,12 @@ def _cancel(invocation: Invocation) -> int:
     return 0
 
 
-def _why(invocation: Invocation) -> int:
+@implements(WHY)
+def _why(invocation: Invocation[ProvisionerJobsWhyOptions]) -> int:
     client = session.client(invocation)
     path = f"{_jobs_path(organization_of(invocation, client))}/{quote(invocation.args[0], safe='')}/why"
     answer = client.request("GET", path)
-    if invocation["output"] == "json":
+    if invocation.options.output == "json":
         print_json(answer.json())
     else:
         print_why(read(answer, ProvisionerJobWhy))
@@ -177,60 +153,3 @@ def _expected(explanation: ProvisionerJobWhy) -> str:
     times = [f"{at:%Y-%m-%d %H:%M:%S} UTC" for at in (first, last)]
     between = times[0] if times[0] == times[1] else f"between {times[0]} and {times[1]}"
     return f"{between} (from {start.samples} finished jobs)"
-
-
-LIST = Command(
-    words="provisioner jobs list",
-    summary="List provisioner jobs",
-    run=_list,
-    max_args=0,
-    options=(
-        Option(
-            "status",
-            "status",
-            "CODER_PROVISIONER_JOB_LIST_STATUS",
-            short="s",
-            kind="string-array",
-            default=(),
-            choices=STATUSES,
-            help="List only jobs in one of these states, separated by commas.",
-        ),
-        Option(
-            "limit",
-            "limit",
-            "CODER_PROVISIONER_JOB_LIST_LIMIT",
-            short="l",
-            kind="int",
-            default=50,
-            help="Maximum number of rows to list; further rows are omitted.",
-        ),
-        Option(
-            "initiator",
-            "initiator",
-            "CODER_PROVISIONER_JOB_LIST_INITIATOR",
-            short="i",
-            help='List only jobs that this user initiated: a name, an id or "me".',
-        ),
-        column_option(COLUMNS, DEFAULT_COLUMNS),
-        output_option(),
-        ORG,
-    ),
-)
-CANCEL = Command(
-    words="provisioner jobs cancel",
-    summary="Cancel a provisioner job",
-    usage="<job_id>",
-    run=_cancel,
-    min_args=1,
-    max_args=1,
-    options=(ORG,),
-)
-WHY = Command(
-    words="provisioner jobs why",
-    summary="Explain why a job is pending, per provisioner, and when it should start",
-    usage="<job_id>",
-    run=_why,
-    min_args=1,
-    max_args=1,
-    options=(output_option(("text", "json"), "text"), ORG),
-)

@@ -6,26 +6,33 @@ import sys
 from urllib.parse import quote
 
 from coder.api.provisioning.provisioner_keys import CreateProvisionerKeyResponse, ProvisionerKey
-from coder.base.config import Option
-from coder.cli import session
-from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
-from coder.cli.output import api_time, confirm, print_rows, say
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.options import OrgOption
+from coder.cli.declarations.provisioning.provisioner_keys import (
+    CREATE,
+    DELETE,
+    LIST,
+    ProvisionerKeysCreateOptions,
+    ProvisionerKeysDeleteOptions,
+    ProvisionerKeysListOptions,
+)
 from coder.cli.templates.templates import organization_of
+from coder.cli.ui.output import api_time, confirm, print_rows, say
 from coder.cli.workspaces.parameters import pairs
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
 
-COLUMNS = ("created at", "name", "tags")
 
-
-def _path(invocation: Invocation, client: BlockingClient) -> str:
+def _path(invocation: Invocation[OrgOption], client: BlockingClient) -> str:
     organization = organization_of(invocation, client)
     return f"/api/v2/organizations/{organization.id}/provisionerkeys"
 
 
-def _create(invocation: Invocation) -> int:
+@implements(CREATE)
+def _create(invocation: Invocation[ProvisionerKeysCreateOptions]) -> int:
     client = session.client(invocation)
-    tags = pairs(invocation["tag"], "tag")
+    tags = pairs(invocation.options.tag, "tag")
     name = invocation.args[0]
     body = {"name": name, "tags": tags}
     answer = client.request("POST", _path(invocation, client), json=body, expect=(201,))
@@ -36,10 +43,11 @@ def _create(invocation: Invocation) -> int:
     return 0
 
 
-def _list(invocation: Invocation) -> int:
+@implements(LIST)
+def _list(invocation: Invocation[ProvisionerKeysListOptions]) -> int:
     client = session.client(invocation)
     keys = read_rows(client.request("GET", _path(invocation, client)), ProvisionerKey)
-    if not keys and invocation["output"] != "json":
+    if not keys and invocation.options.output != "json":
         say("No provisioner keys found")
         return 0
     print_rows(
@@ -50,48 +58,11 @@ def _list(invocation: Invocation) -> int:
     return 0
 
 
-def _delete(invocation: Invocation) -> int:
+@implements(DELETE)
+def _delete(invocation: Invocation[ProvisionerKeysDeleteOptions]) -> int:
     client = session.client(invocation)
     name = invocation.args[0]
-    confirm(invocation, f"Delete provisioner key {name}? Its provisioners disconnect immediately.")
+    confirm(invocation.options.yes, f"Delete provisioner key {name}? Its provisioners disconnect immediately.")
     client.request("DELETE", f"{_path(invocation, client)}/{quote(name, safe='')}", expect=(204,))
     sys.stdout.write(f"Successfully deleted provisioner key {name.lower()}!\n")
     return 0
-
-
-CREATE = Command(
-    words="provisioner keys create",
-    summary="Create a new provisioner key",
-    usage="<name>",
-    run=_create,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option(
-            "tag",
-            "tag",
-            "CODER_PROVISIONERD_TAGS",
-            short="t",
-            kind="string-array",
-            default=(),
-            help="Tag, key=value, of every provisioner with this key; may be repeated.",
-        ),
-        ORG,
-    ),
-)
-LIST = Command(
-    words="provisioner keys list",
-    summary="List provisioner keys in an organization",
-    run=_list,
-    max_args=0,
-    options=(column_option(COLUMNS, COLUMNS), output_option(), ORG),
-)
-DELETE = Command(
-    words="provisioner keys delete",
-    summary="Delete a provisioner key",
-    usage="<name>",
-    run=_delete,
-    min_args=1,
-    max_args=1,
-    options=(YES, ORG),
-)

@@ -2,66 +2,37 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from coder.base.config import Option
+from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDaemonHealth
 from coder.base.duration import format_duration
-from coder.cli import session
-from coder.cli.command import ORG, Command, Invocation, column_option, output_option
-from coder.cli.output import Row, api_time, fields_of, print_json, print_rows, print_table, say
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.provisioning.provisioners import COLUMNS, LIST, ProvisionerListOptions
 from coder.cli.templates.templates import organization_of
+from coder.cli.ui.output import Row, api_time, fields_of, print_json, print_rows, print_table, say
 from coder.client.answers import read_rows
 
-if TYPE_CHECKING:
-    from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDaemonHealth
-
-COLUMNS = (
-    "id",
-    "organization id",
-    "created at",
-    "last seen at",
-    "name",
-    "version",
-    "api version",
-    "tags",
-    "key name",
-    "status",
-    "current job id",
-    "current job status",
-    "current job template name",
-    "current job template icon",
-    "current job template display name",
-    "previous job id",
-    "previous job status",
-    "previous job template name",
-    "previous job template icon",
-    "previous job template display name",
-    "organization",
-)
-DEFAULT_COLUMNS = ("created at", "last seen at", "key name", "name", "version", "status", "tags")
 HEALTH_COLUMNS = ("name", "version", "status", "source", "reachable", "latency", "slots", "cpu", "memory", "disk")
 
 
-def _list(invocation: Invocation) -> int:
-    from coder.api.provisioning.provisioners import ProvisionerDaemon
-
-    if invocation["health"]:
+@implements(LIST)
+def _list(invocation: Invocation[ProvisionerListOptions]) -> int:
+    if invocation.options.health:
         return _list_health(invocation)
     client = session.client(invocation)
     organization = organization_of(invocation, client)
-    query = {"limit": str(invocation["limit"])}
-    if invocation["show_offline"]:
+    query = {"limit": str(invocation.options.limit)}
+    if invocation.options.show_offline:
         query["offline"] = "true"
-    if invocation["status"]:
-        query["status"] = ",".join(invocation["status"])
-    if invocation["max_age"]:
-        query["max_age"] = format_duration(invocation["max_age"])
+    if invocation.options.status:
+        query["status"] = ",".join(invocation.options.status)
+    if invocation.options.max_age:
+        query["max_age"] = format_duration(invocation.options.max_age)
     path = f"/api/v2/organizations/{organization.id}/provisionerdaemons?{urlencode(query)}"
     daemons = read_rows(client.request("GET", path), ProvisionerDaemon)
     title = organization.display_name or organization.name
-    if not daemons and invocation["output"] != "json":
+    if not daemons and invocation.options.output != "json":
         say("No provisioner daemons found")
         return 0
     print_rows(
@@ -72,17 +43,15 @@ def _list(invocation: Invocation) -> int:
     return 0
 
 
-def _list_health(invocation: Invocation) -> int:
+def _list_health(invocation: Invocation[ProvisionerListOptions]) -> int:
     """Print the health that the server measured over the mesh (`--health`)."""
-    from coder.api.provisioning.provisioners import ProvisionerDaemonHealth
-
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     path = f"/api/v2/organizations/{organization.id}/provisionerdaemons/health"
     daemons = read_rows(client.request("GET", path), ProvisionerDaemonHealth)
-    if not invocation["show_offline"]:
+    if not invocation.options.show_offline:
         daemons = [daemon for daemon in daemons if daemon[0].status != "offline"]
-    if invocation["output"] == "json":
+    if invocation.options.output == "json":
         print_json([raw for _, raw in daemons])
     else:
         print_table(HEALTH_COLUMNS, [_health_row(health) for health, _ in daemons])
@@ -120,61 +89,3 @@ def _row(daemon: ProvisionerDaemon, organization: str) -> Row:
 
 def _cell_value(value: object) -> object:
     return "<nil>" if value is None else value
-
-
-LIST = Command(
-    words="provisioner list",
-    summary="List provisioners in an organization",
-    run=_list,
-    max_args=0,
-    options=(
-        Option(
-            "limit",
-            "limit",
-            "CODER_PROVISIONER_LIST_LIMIT",
-            short="l",
-            kind="int",
-            default=50,
-            help="Maximum number of rows to list; further rows are omitted.",
-        ),
-        Option(
-            "health",
-            "health",
-            "CODER_PROVISIONER_LIST_HEALTH",
-            kind="bool",
-            default=False,
-            help="Show the liveness and load of the machines instead.",
-        ),
-        Option(
-            "show_offline",
-            "show-offline",
-            "CODER_PROVISIONER_SHOW_OFFLINE",
-            short="f",
-            kind="bool",
-            default=False,
-            help="Also list provisioners that are offline.",
-        ),
-        Option(
-            "status",
-            "status",
-            "CODER_PROVISIONER_LIST_STATUS",
-            short="s",
-            kind="string-array",
-            default=(),
-            choices=("offline", "idle", "busy"),
-            help="List only provisioners in one of these states, separated by commas.",
-        ),
-        Option(
-            "max_age",
-            "max-age",
-            "CODER_PROVISIONER_LIST_MAX_AGE",
-            short="m",
-            kind="duration",
-            default=timedelta(),
-            help="List only provisioners seen within this time, like 1h; 0 for all.",
-        ),
-        column_option(COLUMNS, DEFAULT_COLUMNS),
-        output_option(),
-        ORG,
-    ),
-)

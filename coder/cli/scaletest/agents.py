@@ -5,22 +5,28 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 from uuid import UUID
 
-from coder.base.config import Option
-from coder.base.duration import parse_duration
+import trio
+
+from coder.api.site.deployment import ExternalAgentCredentials
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
-from coder.cli import session
-from coder.cli.command import Command, Invocation
-from coder.cli.output import print_json, say
+from coder.base.threads import run_trio
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.scaletest.agents import AGENTS, ScaletestAgentsOptions
 from coder.cli.scaletest.ledger import Ledger
 from coder.cli.scaletest.runs import percentiles, with_client
+from coder.cli.scaletest.simulated_agent import FleetFigures, SimulatedAgent
+from coder.cli.ui.output import print_json, say
+from coder.client.answers import read
+from coder.net.policy import DialPolicy
 
 if TYPE_CHECKING:
-    from coder.cli.scaletest.simulated_agent import FleetFigures
     from coder.net.http1 import HttpClient
 
 MAX_AGENTS = 20_000
@@ -29,17 +35,16 @@ MAX_RAMP = 1000
 _SHOWN_ERRORS = 10
 
 
-def _run(invocation: Invocation) -> int:
-    from coder.base.threads import run_trio
-
-    if not 0 < invocation["ramp"] <= MAX_RAMP:
+@implements(AGENTS)
+def _run(invocation: Invocation[ScaletestAgentsOptions]) -> int:
+    if not 0 < invocation.options.ramp <= MAX_RAMP:
         raise CoderError("bad_option", f"--ramp must be from 1 to {MAX_RAMP} agents a second")
-    if invocation["progress"].total_seconds() < 0.1:
+    if invocation.options.progress.total_seconds() < 0.1:
         raise CoderError("bad_option", "--progress must be at least 100ms")
-    if not 0 <= invocation["live_logs"] <= 100:
+    if not 0 <= invocation.options.live_logs <= 100:
         raise CoderError("bad_option", "--live-logs is a percentage from 0 to 100")
-    if invocation["token_file"]:
-        tokens = _read_tokens(invocation["token_file"])
+    if invocation.options.token_file:
+        tokens = _read_tokens(invocation.options.token_file)
         policy = session.dial_policy(invocation, token="")
         return run_trio(_simulate, invocation, policy, tokens)
     return run_trio(with_client, invocation, partial(_with_own_workspaces, invocation))
@@ -60,17 +65,13 @@ def _read_tokens(name: str) -> list[str]:
     return tokens
 
 
-async def _with_own_workspaces(invocation: Invocation, http: HttpClient) -> int:
+async def _with_own_workspaces(invocation: Invocation[ScaletestAgentsOptions], http: HttpClient) -> int:
     tokens = await _external_tokens(invocation, http)
     return await _simulate(invocation, http.policy, tokens)
 
 
-async def _external_tokens(invocation: Invocation, http: HttpClient) -> list[str]:
+async def _external_tokens(invocation: Invocation[ScaletestAgentsOptions], http: HttpClient) -> list[str]:
     """Return the tokens of external agents in the workspaces of `create-workspaces`."""
-    from coder.api.site.deployment import ExternalAgentCredentials
-    from coder.api.workspaces.workspaces import Workspace
-    from coder.client.answers import read
-
     tokens = []
     for entry in Ledger(session.config_dir(invocation), http.policy.url).of("workspace"):
         path = f"/api/v2/users/{quote(entry.owner, safe='')}/workspace/{quote(entry.name, safe='')}"
@@ -84,11 +85,7 @@ async def _external_tokens(invocation: Invocation, http: HttpClient) -> list[str
     return tokens
 
 
-async def _simulate(invocation: Invocation, policy: Any, tokens: list[str]) -> int:
-    import trio
-
-    from coder.cli.scaletest.simulated_agent import FleetFigures, SimulatedAgent
-
+async def _simulate(invocation: Invocation[ScaletestAgentsOptions], policy: DialPolicy, tokens: list[str]) -> int:
     if not tokens:
         raise CoderError(
             "scaletest",
@@ -96,34 +93,35 @@ async def _simulate(invocation: Invocation, policy: Any, tokens: list[str]) -> i
             "Create workspaces of a template with external agents: coder exp scaletest create-workspaces "
             "--no-cleanup. Or give --token-file.",
         )
-    count = min(invocation["count"] or len(tokens), len(tokens), MAX_AGENTS)
-    live = round(count * invocation["live_logs"] / 100)
+    count = min(invocation.options.count or len(tokens), len(tokens), MAX_AGENTS)
+    live = round(count * invocation.options.live_logs / 100)
     figures = FleetFigures()
-    say(f"{count} agents, {invocation['ramp']} new ones a second …")
+    say(f"{count} agents, {invocation.options.ramp} new ones a second …")
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_show_progress, figures, count, invocation["progress"].total_seconds())
+        nursery.start_soon(_show_progress, figures, count, invocation.options.progress.total_seconds())
         for number, token in enumerate(tokens[:count]):
-            await trio.sleep_until(began + number / invocation["ramp"])
+            await trio.sleep_until(began + number / invocation.options.ramp)
             agent = SimulatedAgent(
-                policy.with_token(Secret(token)), figures, uses_relay=not invocation["no_relay"], logs=number < live
+                policy.with_token(Secret(token)),
+                figures,
+                uses_relay=not invocation.options.no_relay,
+                logs=number < live,
             )
             nursery.start_soon(agent.run)
-        seconds = invocation["duration"].total_seconds()
+        seconds = invocation.options.duration.total_seconds()
         await trio.sleep(seconds if seconds else float("inf"))
         nursery.cancel_scope.cancel()
     return _write_figures(invocation, figures, count)
 
 
 async def _show_progress(figures: FleetFigures, count: int, interval: float) -> None:
-    import trio
-
     while True:
         await trio.sleep(interval)
         say(f"connected {figures.connected} of {count}, lost {figures.lost}, failed calls {figures.failed_calls}")
 
 
-def _write_figures(invocation: Invocation, figures: FleetFigures, count: int) -> int:
+def _write_figures(invocation: Invocation[ScaletestAgentsOptions], figures: FleetFigures, count: int) -> int:
     """Write the result. Return 1 unless every agent was connected at the end and no call failed."""
     common = sorted(figures.errors.items(), key=lambda item: -item[1])[:_SHOWN_ERRORS]
     document = {
@@ -137,7 +135,7 @@ def _write_figures(invocation: Invocation, figures: FleetFigures, count: int) ->
         "connect": percentiles(figures.connect_seconds),
         "errors": dict(common),
     }
-    if invocation["output"] == "json":
+    if invocation.options.output == "json":
         print_json(document)
     else:
         print(f"agents: {figures.connected} of {count} connected, {figures.lost} lost, {figures.attempts} attempts")
@@ -147,82 +145,3 @@ def _write_figures(invocation: Invocation, figures: FleetFigures, count: int) ->
         for text, times in common:
             print(f"  {times} times: {text}")
     return 0 if figures.connected == count and not figures.failed_calls else 1
-
-
-AGENTS = Command(
-    words="exp scaletest agents",
-    summary="Connect many simulated agents and keep them connected",
-    long=(
-        "Simulates agents without machines: each has the RPC session, the relay link and the periodic reports of a "
-        "real one. Their tokens are those of external agents in workspaces that create-workspaces made, or the lines "
-        "of --token-file."
-    ),
-    run=_run,
-    max_args=0,
-    options=(
-        Option(
-            "token_file",
-            "token-file",
-            "CODER_SCALETEST_TOKEN_FILE",
-            help="File with one agent token in each line; - reads standard input.",
-        ),
-        Option(
-            "count",
-            "count",
-            "CODER_SCALETEST_COUNT",
-            kind="int",
-            default=0,
-            short="c",
-            help="Number of agents; 0 simulates one for each token.",
-        ),
-        Option(
-            "ramp",
-            "ramp",
-            "CODER_SCALETEST_RAMP",
-            kind="int",
-            default=20,
-            help="Number of new agents that connect in each second.",
-        ),
-        Option(
-            "duration",
-            "duration",
-            "CODER_SCALETEST_DURATION",
-            kind="duration",
-            default=parse_duration("5m"),
-            help="Time after the last agent has started, like 5m; 0 runs until interrupted.",
-        ),
-        Option(
-            "progress",
-            "progress",
-            "CODER_SCALETEST_PROGRESS",
-            kind="duration",
-            default=parse_duration("5s"),
-            help="Time between two lines of progress, like 5s.",
-        ),
-        Option(
-            "live_logs",
-            "live-logs",
-            "CODER_SCALETEST_LIVE_LOGS",
-            kind="int",
-            default=5,
-            help="Percentage of the agents that write a log line every second.",
-        ),
-        Option(
-            "no_relay",
-            "no-relay",
-            "CODER_SCALETEST_NO_RELAY",
-            kind="bool",
-            default=False,
-            help="Simulate agents without a link to the relay.",
-        ),
-        Option(
-            "output",
-            "output",
-            "CODER_SCALETEST_OUTPUT",
-            choices=("text", "json"),
-            default="text",
-            short="o",
-            help="Format of the result: text or json.",
-        ),
-    ),
-)

@@ -9,38 +9,43 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from coder.base.config import Option
+import trio
+
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import Command, Invocation
-from coder.cli.output import say
+from coder.base.threads import run_trio
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.scaletest.cleanup import CLEANUP, ScaletestCleanupOptions
+from coder.cli.declarations.scaletest.runs import CleanupOptions
 from coder.cli.scaletest.ledger import Ledger, LedgerEntry
-from coder.cli.scaletest.runs import CLEANUP_OPTIONS, Job, ScaletestRun, check_concurrency, run_all, with_client
+from coder.cli.scaletest.runs import Job, ScaletestRun, check_concurrency, run_all, with_client
+from coder.cli.ui.output import say
+from coder.cli.ui.progress import ENDED
+from coder.client.answers import read
 from coder.net.errors import HttpError, NetError
 
 if TYPE_CHECKING:
-    from coder.api.workspaces.workspaces import Workspace
     from coder.net.http1 import HttpClient
 
 POLL = 1.0
 """Seconds between polls for the end of a removal."""
 
 
-def _run(invocation: Invocation) -> int:
-    from coder.base.threads import run_trio
-
-    check_concurrency(invocation["cleanup_concurrency"], "cleanup-concurrency")
+@implements(CLEANUP)
+def _run(invocation: Invocation[ScaletestCleanupOptions]) -> int:
+    check_concurrency(invocation.options.cleanup_concurrency, "cleanup-concurrency")
 
     async def clean(http: HttpClient) -> int:
         ledger = Ledger(session.config_dir(invocation), http.policy.url)
-        return await remove_all(invocation, http, ledger, template=invocation["template"])
+        return await remove_all(invocation, http, ledger, template=invocation.options.template)
 
     return run_trio(with_client, invocation, clean)
 
 
 async def remove_all(
-    invocation: Invocation,
+    invocation: Invocation[CleanupOptions],
     http: HttpClient,
     ledger: Ledger,
     *,
@@ -60,9 +65,9 @@ async def remove_all(
         ]
         runs = await run_all(
             jobs,
-            concurrency=invocation["cleanup_concurrency"],
-            timeout=invocation["cleanup_timeout"].total_seconds(),
-            job_timeout=invocation["cleanup_job_timeout"].total_seconds(),
+            concurrency=invocation.options.cleanup_concurrency,
+            timeout=invocation.options.cleanup_timeout.total_seconds(),
+            job_timeout=invocation.options.cleanup_job_timeout.total_seconds(),
             max_jobs=len(jobs),  # of several tests
         )
         failed += [run for run in runs if run.error]
@@ -106,9 +111,6 @@ async def _viewer(http: HttpClient) -> Viewer:
 async def _remove_workspace(
     http: HttpClient, ledger: Ledger, entry: LedgerEntry, viewer: Viewer, template: str, run: ScaletestRun
 ) -> None:
-    from coder.api.workspaces.workspaces import Workspace
-    from coder.client.answers import read
-
     path = f"/api/v2/users/{quote(entry.owner, safe='')}/workspace/{quote(entry.name, safe='')}"
     answer = await http.request("GET", path, expect=(200, 404, 410))
     if answer.status == 200:
@@ -126,12 +128,6 @@ async def _remove_workspace(
 
 async def _delete(http: HttpClient, workspace: Workspace) -> None:
     """Delete a workspace after its running build has ended; retry an earlier delete that failed."""
-    import trio
-
-    from coder.api.workspaces.workspaces import Workspace
-    from coder.cli.progress import ENDED
-    from coder.client.answers import read
-
     path = f"/api/v2/workspaces/{workspace.id}"
     requested = False
     while True:
@@ -183,20 +179,3 @@ def _check_absence(ledger: Ledger, entry: LedgerEntry, viewer: Viewer) -> None:
 
 def now() -> datetime:
     return datetime.now(UTC)
-
-
-CLEANUP = Command(
-    words="exp scaletest cleanup",
-    summary="Delete the workspaces and users of scale tests",
-    run=_run,
-    max_args=0,
-    options=(
-        *CLEANUP_OPTIONS,
-        Option(
-            "template",
-            "template",
-            "CODER_SCALETEST_CLEANUP_TEMPLATE",
-            help="Delete only the workspaces of this template, and no users.",
-        ),
-    ),
-)

@@ -4,23 +4,25 @@ ready."""
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from coder.base.config import Option
-from coder.base.duration import parse_duration
+import trio
+
+from coder.api.templates.templates import Template
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError, explain_error
-from coder.cli import session
-from coder.cli.command import Command, Invocation
-from coder.cli.output import say
+from coder.base.threads import run_trio
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.scaletest.create_workspaces import CREATE_WORKSPACES, ScaletestCreateWorkspacesOptions
 from coder.cli.scaletest.cleanup import POLL, now, remove_all, username
 from coder.cli.scaletest.ledger import Ledger, LedgerEntry, new_names
 from coder.cli.scaletest.runs import (
-    CLEANUP_OPTIONS,
     MAX_JOBS,
-    RUN_OPTIONS,
     Job,
     ScaletestRun,
     announce_runs,
@@ -30,58 +32,65 @@ from coder.cli.scaletest.runs import (
     with_client,
     write_report,
 )
-from coder.cli.workspaces.parameters import PARAMETER_FILE, pairs, values_of_file
+from coder.cli.scaletest.terminal import open_terminal
+from coder.cli.ui.output import say
+from coder.cli.ui.progress import ENDED
+from coder.cli.workspaces.parameters import pairs, values_of_file
+from coder.client.answers import read
+from coder.client.target import choose_agent
 from coder.net.errors import HttpError
 
 if TYPE_CHECKING:
-    from coder.api.templates.templates import Template
-    from coder.api.workspaces.workspaces import Workspace
     from coder.client.answers import Answer
     from coder.net.http1 import HttpClient
 
 
-def _run(invocation: Invocation) -> int:
-    from coder.base.threads import run_trio
-
+@implements(CREATE_WORKSPACES)
+def _run(invocation: Invocation[ScaletestCreateWorkspacesOptions]) -> int:
     check_outputs(invocation)
-    if not invocation["template"]:
+    if not invocation.options.template:
         raise CoderError("scaletest", "--template is required", "List the templates with `coder templates list`.")
-    if not 1 <= invocation["count"] <= MAX_JOBS:
+    if not 1 <= invocation.options.count <= MAX_JOBS:
         raise CoderError("scaletest", f"--count must be from 1 to {MAX_JOBS}")
-    if not invocation["no_cleanup"]:
-        check_concurrency(invocation["cleanup_concurrency"], "cleanup-concurrency")
+    if not invocation.options.no_cleanup:
+        check_concurrency(invocation.options.cleanup_concurrency, "cleanup-concurrency")
     return run_trio(with_client, invocation, partial(_test, invocation))
 
 
-async def _test(invocation: Invocation, http: HttpClient) -> int:
+async def _test(invocation: Invocation[ScaletestCreateWorkspacesOptions], http: HttpClient) -> int:
     ledger = Ledger(session.config_dir(invocation), http.policy.url)
-    template = await _template(http, invocation["template"])
-    path = invocation["rich_parameter_file"]
-    parameter_values = {**(values_of_file(Path(path)) if path else {}), **pairs(invocation["parameter"], "parameter")}
+    template = await _template(http, invocation.options.template)
+    path = invocation.options.rich_parameter_file
+    parameter_values = {
+        **(values_of_file(Path(path)) if path else {}),
+        **pairs(invocation.options.parameter, "parameter"),
+    }
     values = [{"name": name, "value": str(value)} for name, value in parameter_values.items()]
     me = await username(http)
-    names = new_names(invocation["count"])
+    names = new_names(invocation.options.count)
     began = now()
-    announce_runs(invocation["count"], "workspaces", invocation["concurrency"])
+    announce_runs(invocation.options.count, "workspaces", invocation.options.concurrency)
     jobs: list[Job] = [(name, partial(_make, invocation, http, ledger, template, values, me, name)) for name in names]
     cleaned = 0
     try:
         runs = await run_all(
             jobs,
-            concurrency=invocation["concurrency"],
-            timeout=invocation["timeout"].total_seconds(),
-            job_timeout=invocation["job_timeout"].total_seconds(),
+            concurrency=invocation.options.concurrency,
+            timeout=invocation.options.timeout.total_seconds(),
+            job_timeout=invocation.options.job_timeout.total_seconds(),
         )
     finally:  # after any end of the runs, and before the report, which can fail on a full disk or a closed pipe
-        if not invocation["no_cleanup"]:
+        if not invocation.options.no_cleanup:
             cleaned = await _clean(invocation, http, ledger, names)
     code = write_report(invocation, "create-workspaces", began, runs)
-    if sum(bool(run.error) for run in runs) <= invocation["max_failures"]:
+    if sum(bool(run.error) for run in runs) <= invocation.options.max_failures:
         code = 0
     return cleaned or code
 
 
-async def _clean(invocation: Invocation, http: HttpClient, ledger: Ledger, names: list[str]) -> int:
+async def _clean(
+    invocation: Invocation[ScaletestCreateWorkspacesOptions], http: HttpClient, ledger: Ledger, names: list[str]
+) -> int:
     """Clean up and return the exit status: 1 if something remains."""
     try:
         return await remove_all(invocation, http, ledger, names=names)
@@ -91,9 +100,6 @@ async def _clean(invocation: Invocation, http: HttpClient, ledger: Ledger, names
 
 
 async def _template(http: HttpClient, name: str) -> Template:
-    from coder.api.templates.templates import Template
-    from coder.client.answers import read
-
     for template in read(await http.request("GET", "/api/v2/templates"), list[Template]):
         if name in (template.name, str(template.id)):
             return template
@@ -101,7 +107,7 @@ async def _template(http: HttpClient, name: str) -> Template:
 
 
 async def _make(
-    invocation: Invocation,
+    invocation: Invocation[ScaletestCreateWorkspacesOptions],
     http: HttpClient,
     ledger: Ledger,
     template: Template,
@@ -110,22 +116,17 @@ async def _make(
     name: str,
     run: ScaletestRun,
 ) -> None:
-    import trio
-
-    from coder.api.workspaces.workspaces import Workspace
-    from coder.client.answers import read
-
-    owner = (me or "me") if invocation["use_host_login"] else await _new_user(http, ledger, template, me, name)
+    owner = (me or "me") if invocation.options.use_host_login else await _new_user(http, ledger, template, me, name)
     began = trio.current_time()
     entry = ledger.record("workspace", owner, name, me)
     body = {"name": name, "template_id": template.id, "rich_parameter_values": values}
     path = f"/api/v2/users/{quote(owner, safe='')}/workspaces"
     workspace = await _built(http, read(await _post_recorded(http, ledger, entry, path, body), Workspace))
     run.figures["build_ms"] = round((trio.current_time() - began) * 1000, 3)
-    if not invocation["no_wait_for_agents"]:
+    if not invocation.options.no_wait_for_agents:
         await _wait_agents(http, workspace)
         run.figures["agents_ms"] = round((trio.current_time() - began) * 1000, 3)
-    if invocation["run_command"]:
+    if invocation.options.run_command:
         run.figures["command_output"] = await _run_command(invocation, http, workspace)
 
 
@@ -142,7 +143,7 @@ async def _new_user(http: HttpClient, ledger: Ledger, template: Template, me: st
 
 
 async def _post_recorded(
-    http: HttpClient, ledger: Ledger, entry: LedgerEntry, path: str, body: dict[str, Any]
+    http: HttpClient, ledger: Ledger, entry: LedgerEntry, path: str, body: Mapping[str, object]
 ) -> Answer:
     """Send a POST request and record in the ledger whether the server created or rejected the resource."""
     try:
@@ -157,12 +158,6 @@ async def _post_recorded(
 
 
 async def _built(http: HttpClient, workspace: Workspace) -> Workspace:
-    import trio
-
-    from coder.api.workspaces.workspaces import Workspace
-    from coder.cli.progress import ENDED
-    from coder.client.answers import read
-
     while workspace.latest_build.job.status not in ENDED:
         await trio.sleep(POLL)
         workspace = read(await http.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
@@ -174,11 +169,6 @@ async def _built(http: HttpClient, workspace: Workspace) -> Workspace:
 
 async def _wait_agents(http: HttpClient, workspace: Workspace) -> None:
     """Wait until the agents are connected and their start scripts have ended."""
-    import trio
-
-    from coder.api.workspaces.workspaces import Workspace
-    from coder.client.answers import read
-
     while True:
         agents = [agent for resource in workspace.latest_build.resources for agent in resource.agents or []]
         if any(agent.lifecycle_state in ("start_error", "start_timeout") for agent in agents):
@@ -189,124 +179,21 @@ async def _wait_agents(http: HttpClient, workspace: Workspace) -> None:
         workspace = read(await http.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
 
 
-async def _run_command(invocation: Invocation, http: HttpClient, workspace: Workspace) -> str:
+async def _run_command(
+    invocation: Invocation[ScaletestCreateWorkspacesOptions], http: HttpClient, workspace: Workspace
+) -> str:
     """Return the command's output, bounded in size."""
-    import trio
-
-    from coder.cli.scaletest.terminal import open_terminal
-    from coder.client.target import choose_agent
 
     output = b""
-    limit = invocation["run_timeout"].total_seconds()
+    limit = invocation.options.run_timeout.total_seconds()
     with trio.move_on_after(limit) as waiting:
         agent = choose_agent(workspace, "")
-        async with open_terminal(http.policy, agent.id, invocation["run_command"]) as terminal:
+        async with open_terminal(http.policy, agent.id, invocation.options.run_command) as terminal:
             while (message := await terminal.receive_message()) is not None:
                 output = (output + (message if isinstance(message, bytes) else message.encode()))[-(64 << 10) :]
     text = output.decode("utf-8", "replace")
     if waiting.cancelled_caught:
         raise CoderError("scaletest", f"the command did not end within {limit:g} s")
-    if invocation["run_expect_output"] not in text:
+    if invocation.options.run_expect_output not in text:
         raise CoderError("scaletest", "the command's output does not contain the expected text")
     return text
-
-
-def _refused(name: str, flag: str, **rest: Any) -> Option:
-    return Option(name, flag, f"CODER_SCALETEST_{name.upper()}", hidden=True, **rest)
-
-
-CREATE_WORKSPACES = Command(
-    words="exp scaletest create-workspaces",
-    summary="Create many workspaces and measure their build times",
-    run=_run,
-    max_args=0,
-    options=(
-        Option(
-            "count",
-            "count",
-            "CODER_SCALETEST_COUNT",
-            kind="int",
-            default=1,
-            short="c",
-            help="Number of workspaces to create for the test.",
-        ),
-        Option(
-            "template",
-            "template",
-            "CODER_SCALETEST_TEMPLATE",
-            short="t",
-            help="Name of the template for all workspaces of the test.",
-        ),
-        Option(
-            "parameter",
-            "parameter",
-            "CODER_RICH_PARAMETER",
-            kind="string-array",
-            default=(),
-            help="Value of a parameter, like region=eu, for all workspaces; may be repeated.",
-        ),
-        PARAMETER_FILE,
-        Option(
-            "no_cleanup",
-            "no-cleanup",
-            "CODER_SCALETEST_NO_CLEANUP",
-            kind="bool",
-            default=False,
-            help="Keep users and workspaces for other tests; `cleanup` deletes them.",
-        ),
-        Option(
-            "no_wait_for_agents",
-            "no-wait-for-agents",
-            "CODER_SCALETEST_NO_WAIT_FOR_AGENTS",
-            kind="bool",
-            default=False,
-            help="Finish a run when its build succeeds, without waiting for the agents.",
-        ),
-        Option(
-            "use_host_login",
-            "use-host-login",
-            "CODER_SCALETEST_USE_HOST_LOGIN",
-            kind="bool",
-            default=False,
-            help="Create all workspaces for yourself instead of a new user for each.",
-        ),
-        Option(
-            "max_failures",
-            "max-failures",
-            "CODER_SCALETEST_MAX_FAILURES",
-            kind="int",
-            default=0,
-            help="Number of failed runs above which the command fails.",
-        ),
-        Option(
-            "run_command",
-            "run-command",
-            "CODER_SCALETEST_RUN_COMMAND",
-            help="Command to run in each workspace after its agent connects.",
-        ),
-        Option(
-            "run_timeout",
-            "run-timeout",
-            "CODER_SCALETEST_RUN_TIMEOUT",
-            kind="duration",
-            default=parse_duration("5s"),
-            help="Timeout for that command, like 5s; a timeout fails the run.",
-        ),
-        Option(
-            "run_expect_output",
-            "run-expect-output",
-            "CODER_SCALETEST_RUN_EXPECT_OUTPUT",
-            help="Text that the command's output must contain; otherwise the run fails.",
-        ),
-        _refused("run_expect_timeout", "run-expect-timeout", kind="bool", default=False),
-        _refused("run_log_output", "run-log-output", kind="bool", default=False),
-        _refused("retry", "retry", kind="int", default=0),
-        _refused("connect_url", "connect-url", default=""),
-        _refused("connect_mode", "connect-mode", default="derp", choices=("derp", "direct")),
-        _refused("connect_hold", "connect-hold", kind="duration", default=parse_duration("30s")),
-        _refused("connect_interval", "connect-interval", kind="duration", default=parse_duration("1s")),
-        _refused("connect_timeout", "connect-timeout", kind="duration", default=parse_duration("5s")),
-        *RUN_OPTIONS,
-        *CLEANUP_OPTIONS,
-    ),
-)

@@ -6,16 +6,15 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING
 
-from coder.base.config import Option
-from coder.base.duration import parse_duration
+import trio
+
 from coder.base.errors import CoderError
-from coder.cli.command import Command, Invocation
+from coder.base.threads import run_trio
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.scaletest.dashboard import DASHBOARD, ScaletestDashboardOptions
 from coder.cli.scaletest.cleanup import now
 from coder.cli.scaletest.runs import (
     MAX_JOBS,
-    PROMETHEUS_OPTIONS,
-    RUN_OPTIONS,
-    UNUSED_CLEANUP_OPTIONS,
     Job,
     ScaletestRun,
     announce_runs,
@@ -47,38 +46,37 @@ PAGES = {
 """Requests that a page sends when opened, concurrently."""
 
 
-def _run(invocation: Invocation) -> int:
-    from coder.base.threads import run_trio
-
+@implements(DASHBOARD)
+def _run(invocation: Invocation[ScaletestDashboardOptions]) -> int:
     check_outputs(invocation)
-    if invocation["interval"].total_seconds() <= 0 or invocation["jitter"] >= invocation["interval"]:
+    if invocation.options.interval.total_seconds() <= 0 or invocation.options.jitter >= invocation.options.interval:
         raise CoderError("scaletest", "--interval must be above 0, and --jitter below it")
     return run_trio(with_client, invocation, partial(_test, invocation))
 
 
-async def _test(invocation: Invocation, http: HttpClient) -> int:
-    target_users = invocation["target_users"]
+async def _test(invocation: Invocation[ScaletestDashboardOptions], http: HttpClient) -> int:
+    target_users = invocation.options.target_users
     visitors = chosen_range(target_users, "target-users", MAX_JOBS) if target_users else range(1)
     began = now()
-    announce_runs(len(visitors), "visitors", invocation["concurrency"])
-    seconds = min(invocation["job_timeout"], invocation["timeout"]).total_seconds()
+    announce_runs(len(visitors), "visitors", invocation.options.concurrency)
+    seconds = min(invocation.options.job_timeout, invocation.options.timeout).total_seconds()
     jobs: list[Job] = [(f"visitor-{number}", partial(_visit, invocation, http, number, seconds)) for number in visitors]
     runs = await run_all(
         jobs,
-        concurrency=invocation["concurrency"],
-        timeout=invocation["timeout"].total_seconds() + 60,
+        concurrency=invocation.options.concurrency,
+        timeout=invocation.options.timeout.total_seconds() + 60,
         job_timeout=seconds + 60,
     )
     return write_report(invocation, "dashboard", began, runs)
 
 
-async def _visit(invocation: Invocation, http: HttpClient, number: int, seconds: float, run: ScaletestRun) -> None:
+async def _visit(
+    invocation: Invocation[ScaletestDashboardOptions], http: HttpClient, number: int, seconds: float, run: ScaletestRun
+) -> None:
     """Open pages one after the other for this duration; at least one."""
-    import trio
-
     # Every visitor has its own generator, so that --rand-seed repeats a test.
-    chance = random.Random(f"{invocation['rand_seed']} {number}")
-    interval, jitter = invocation["interval"].total_seconds(), invocation["jitter"].total_seconds()
+    chance = random.Random(f"{invocation.options.rand_seed} {number}")
+    interval, jitter = invocation.options.interval.total_seconds(), invocation.options.jitter.total_seconds()
     end = trio.current_time() + seconds
     times: dict[str, list[float]] = {}
     while True:
@@ -97,8 +95,6 @@ async def _visit(invocation: Invocation, http: HttpClient, number: int, seconds:
 
 async def _open_page(http: HttpClient, page: str) -> None:
     """Send a page's requests. Raise the error of the first failed request."""
-    import trio
-
     failed: list[CoderError] = []
 
     async def ask(path: str) -> None:
@@ -112,47 +108,3 @@ async def _open_page(http: HttpClient, page: str) -> None:
             nursery.start_soon(ask, path)
     if failed:
         raise failed[0]
-
-
-DASHBOARD = Command(
-    words="exp scaletest dashboard",
-    summary="Simulate many visitors of the dashboard",
-    run=_run,
-    max_args=0,
-    options=(
-        Option(
-            "interval",
-            "interval",
-            "CODER_SCALETEST_DASHBOARD_INTERVAL",
-            kind="duration",
-            default=parse_duration("10s"),
-            help="Time a visitor stays on a page before opening the next.",
-        ),
-        Option(
-            "jitter",
-            "jitter",
-            "CODER_SCALETEST_DASHBOARD_JITTER",
-            kind="duration",
-            default=parse_duration("5s"),
-            help="Random variation of the interval; must be less than the interval.",
-        ),
-        Option(
-            "rand_seed",
-            "rand-seed",
-            "CODER_SCALETEST_DASHBOARD_RAND_SEED",
-            kind="int",
-            default=0,
-            help="Seed of the random choices; the same number repeats the same visits, 0 picks one.",
-        ),
-        Option(
-            "target_users",
-            "target-users",
-            "CODER_SCALETEST_DASHBOARD_TARGET_USERS",
-            help="Range START:END of visitors, all with your session; defaults to 0:1.",
-        ),
-        Option("headless", "headless", "CODER_SCALETEST_DASHBOARD_HEADLESS", kind="bool", default=True, hidden=True),
-        *RUN_OPTIONS,
-        *UNUSED_CLEANUP_OPTIONS,
-        *PROMETHEUS_OPTIONS,
-    ),
-)

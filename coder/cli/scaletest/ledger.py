@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from coder.base.atomic_file import write_atomically
 
 if sys.platform != "win32":
@@ -117,8 +119,6 @@ class Ledger:
                 yield True
 
     def _all(self) -> list[LedgerEntry]:
-        import msgspec
-
         try:
             lines = self._path.read_bytes().split(b"\n")
         except FileNotFoundError:

@@ -6,22 +6,23 @@ import json
 import math
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+
+import msgspec
+import trio
 
 from coder.base.atomic_file import naming
-from coder.base.config import Option
-from coder.base.duration import parse_duration
 from coder.base.errors import CoderError, explain_error
-from coder.cli import session
-from coder.cli.command import Invocation
-from coder.cli.output import say
-from coder.cli.unsupported import unsupported
-
-if TYPE_CHECKING:
-    from coder.net.http1 import HttpClient
+from coder.base.json_values import Json
+from coder.cli.core import session
+from coder.cli.core.command import Invocation
+from coder.cli.core.options import Options
+from coder.cli.core.unsupported import unsupported
+from coder.cli.declarations.scaletest.runs import RunOptions, UnusedCleanupOptions
+from coder.cli.ui.output import say
+from coder.net.http1 import HttpClient
 
 MAX_JOBS = 2000
 MAX_CONCURRENCY = 200
@@ -59,7 +60,7 @@ class ScaletestRun:
     name: str
     seconds: float = 0.0
     error: str = ""
-    figures: dict[str, Any] = field(default_factory=dict)
+    figures: dict[str, Json] = field(default_factory=dict)
     "Measurements by name."
 
 
@@ -72,8 +73,6 @@ async def run_all(
 ) -> list[ScaletestRun]:
     """Run all jobs in order, `concurrency` at a time. An exception becomes the error of its run; times are in
     seconds."""
-    import trio
-
     if len(jobs) > max_jobs or not 0 < concurrency <= MAX_CONCURRENCY:
         raise CoderError("scaletest", f"at most {max_jobs} runs, and 1 to {MAX_CONCURRENCY} at a time")
     runs = [ScaletestRun(name) for name, _ in jobs]
@@ -93,9 +92,6 @@ async def run_all(
 
 
 async def _error_of(run: ScaletestRun, work: Callable[[ScaletestRun], Awaitable[None]], deadline: float) -> str:
-    import msgspec
-    import trio
-
     with trio.move_on_at(deadline):
         try:
             await work(run)
@@ -114,19 +110,20 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
     return {name: round(ordered[math.ceil(share * len(ordered)) - 1] * 1000, 3) for name, share in ranks.items()}
 
 
-def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequence[ScaletestRun]) -> int:
+def write_report(invocation: Invocation[RunOptions], title: str, began: datetime, runs: Sequence[ScaletestRun]) -> int:
     """Write the report to every --output. Return the exit status: 1 if a run failed.
 
     Raise the first OSError after writing all other outputs.
     """
     failed = [run for run in runs if run.error]
+    durations = percentiles([run.seconds for run in runs])
     document = {
         "total_runs": len(runs),
         "total_pass": len(runs) - len(failed),
         "total_fail": len(failed),
         "start": began.isoformat(),
         "elapsed_ms": round((datetime.now(UTC) - began).total_seconds() * 1000),
-        "durations": percentiles([run.seconds for run in runs]),
+        "durations": durations,
         "runs": {
             run.name: {
                 "duration_ms": round(run.seconds * 1000, 3),
@@ -138,7 +135,7 @@ def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequ
     }
     unwritten: list[OSError] = []
     for kind, path in _outputs(invocation):
-        text = json.dumps(document, indent=1) + "\n" if kind == "json" else _text(title, document, runs)
+        text = json.dumps(document, indent=1) + "\n" if kind == "json" else _text(title, durations, runs)
         try:
             if path is not None:
                 with naming(path):
@@ -153,27 +150,29 @@ def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequ
     return 1 if failed else 0
 
 
-def _outputs(invocation: Invocation) -> list[tuple[str, Path | None]]:
+def _outputs(invocation: Invocation[RunOptions]) -> list[tuple[str, Path | None]]:
     """Return kind and file of each --output; None is standard output."""
-    split = (output.partition(":") for output in invocation["output"])
+    split = (output.partition(":") for output in invocation.options.output)
     return [(kind, Path(path) if path not in ("", "-") else None) for kind, _, path in split]
 
 
-def _text(title: str, document: Mapping[str, Any], runs: Sequence[ScaletestRun]) -> str:
+def _text(title: str, durations: Mapping[str, float], runs: Sequence[ScaletestRun]) -> str:
     lines = [f"{run.name}: {run.error}" for run in runs if run.error]
-    lines += [f"{title}: {document['total_runs']} runs, {document['total_fail']} failed"]
-    lines += [f"  {name.removesuffix('_ms')}: {value:g} ms" for name, value in document["durations"].items()]
+    lines += [f"{title}: {len(runs)} runs, {len(lines)} failed"]
+    lines += [f"  {name.removesuffix('_ms')}: {value:g} ms" for name, value in durations.items()]
     return "\n".join(lines) + "\n"
 
 
-def check_outputs(invocation: Invocation) -> None:
+def check_outputs(invocation: Invocation[RunOptions]) -> None:
     """Reject unwritable outputs and unsupported options before any request. Raise CoderError."""
     # These variables can be set for the commands that clean up.
-    passed_by = {option.name for option in UNUSED_CLEANUP_OPTIONS if invocation.sources.get(option.name) == "env"}
+    passed_by = {
+        option.name for option in UnusedCleanupOptions.declared if invocation.sources.get(option.name) == "env"
+    }
     reasons = {name: reason for name, reason in UNSUPPORTED.items() if name not in passed_by}
     for sentence, hint, _ in unsupported(invocation, reasons):
         raise CoderError("bad_option", sentence, hint)
-    check_concurrency(invocation["concurrency"], "concurrency")
+    check_concurrency(invocation.options.concurrency, "concurrency")
     for kind, path in _outputs(invocation):
         if kind not in ("text", "json"):
             raise CoderError("bad_option", f"--output {kind} is neither text nor json", "Use json or json:FILE.")
@@ -200,101 +199,11 @@ def chosen_range(text: str, flag: str, count: int) -> range:
     return range(min(int(start or 0), count), min(int(end) if end else count, count))
 
 
-async def with_client(invocation: Invocation, do: Callable[[HttpClient], Awaitable[int]]) -> int:
+async def with_client(invocation: Invocation[Options], do: Callable[[HttpClient], Awaitable[int]]) -> int:
     """Call `do` with a client of the current session."""
-    from coder.net.http1 import HttpClient
-
     async with HttpClient(session.dial_policy(invocation), keep=MAX_CONCURRENCY) as http:
         return await do(http)
 
 
 def announce_runs(count: int, description: str, concurrency: int) -> None:
     say(f"{count} {description}, {min(concurrency, count) or 1} at a time …")
-
-
-def _refused(name: str, flag: str, env: str, **rest: Any) -> Option:
-    return Option(name, flag, env, hidden=True, **rest)
-
-
-RUN_OPTIONS = (
-    Option(
-        "concurrency",
-        "concurrency",
-        "CODER_SCALETEST_CONCURRENCY",
-        kind="int",
-        default=1,
-        help="Number of concurrent runs; the others wait in a queue.",
-    ),
-    Option(
-        "timeout",
-        "timeout",
-        "CODER_SCALETEST_TIMEOUT",
-        kind="duration",
-        default=parse_duration("30m"),
-        help="Timeout for the whole test, like 30m; unfinished runs fail.",
-    ),
-    Option(
-        "job_timeout",
-        "job-timeout",
-        "CODER_SCALETEST_JOB_TIMEOUT",
-        kind="duration",
-        default=parse_duration("5m"),
-        help="Timeout for a single run, like 5m; a timeout fails the run.",
-    ),
-    Option(
-        "output",
-        "output",
-        "CODER_SCALETEST_OUTPUTS",
-        kind="string-array",
-        default=("text",),
-        short="",
-        help="Result outputs: text, json, text:FILE or json:FILE, separated by commas.",
-    ),
-    _refused("trace", "trace", "CODER_SCALETEST_TRACE", kind="bool", default=False),
-    _refused("trace_coder", "trace-coder", "CODER_SCALETEST_TRACE_CODER", kind="bool", default=False),
-    _refused("trace_key", "trace-honeycomb-api-key", "CODER_SCALETEST_TRACE_HONEYCOMB_API_KEY", default=""),
-    _refused("trace_propagate", "trace-propagate", "CODER_SCALETEST_TRACE_PROPAGATE", kind="bool", default=False),
-)
-CLEANUP_OPTIONS = (
-    Option(
-        "cleanup_concurrency",
-        "cleanup-concurrency",
-        "CODER_SCALETEST_CLEANUP_CONCURRENCY",
-        kind="int",
-        default=1,
-        help="Number of workspaces and users to delete concurrently.",
-    ),
-    Option(
-        "cleanup_timeout",
-        "cleanup-timeout",
-        "CODER_SCALETEST_CLEANUP_TIMEOUT",
-        kind="duration",
-        default=parse_duration("30m"),
-        help="Timeout for deleting all users and workspaces, like 30m.",
-    ),
-    Option(
-        "cleanup_job_timeout",
-        "cleanup-job-timeout",
-        "CODER_SCALETEST_CLEANUP_JOB_TIMEOUT",
-        kind="duration",
-        default=parse_duration("5m"),
-        help="Timeout for deleting one user or workspace, like 5m.",
-    ),
-)
-UNUSED_CLEANUP_OPTIONS = tuple(replace(option, name=f"unused_{option.name}", hidden=True) for option in CLEANUP_OPTIONS)
-"""Options accepted by tests that create nothing."""
-PROMETHEUS_OPTIONS = (
-    _refused(
-        "prometheus_address",
-        "scaletest-prometheus-address",
-        "CODER_SCALETEST_PROMETHEUS_ADDRESS",
-        default="0.0.0.0:21112",
-    ),
-    _refused(
-        "prometheus_wait",
-        "scaletest-prometheus-wait",
-        "CODER_SCALETEST_PROMETHEUS_WAIT",
-        kind="duration",
-        default=parse_duration("15s"),
-    ),
-)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
+from coder.net.websocket import connect_websocket
+
 if TYPE_CHECKING:
     from coder.net.policy import DialPolicy
     from coder.net.websocket import WebSocketStream
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
 @asynccontextmanager
 async def open_terminal(policy: DialPolicy, agent: UUID, command: str) -> AsyncIterator[WebSocketStream]:
     """Open a new terminal. Raise HttpError or NetError."""
-    from coder.net.websocket import connect_websocket
-
     query = urlencode({"reconnect": str(uuid4()), "width": 80, "height": 24, "command": command})
     async with await connect_websocket(policy, f"/api/v2/workspaceagents/{agent}/pty?{query}") as stream:
         yield stream

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from coder.base.config import Option
-from coder.base.duration import parse_duration
+import trio
+
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, Invocation
+from coder.base.threads import run_trio
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.scaletest.traffic import WORKSPACE_TRAFFIC, ScaletestWorkspaceTrafficOptions
 from coder.cli.scaletest.cleanup import now, username
 from coder.cli.scaletest.ledger import Ledger, LedgerEntry
 from coder.cli.scaletest.runs import (
-    PROMETHEUS_OPTIONS,
-    RUN_OPTIONS,
-    UNUSED_CLEANUP_OPTIONS,
     Job,
     ScaletestRun,
     announce_runs,
@@ -28,6 +28,10 @@ from coder.cli.scaletest.runs import (
     with_client,
     write_report,
 )
+from coder.cli.scaletest.terminal import open_terminal
+from coder.client.answers import read
+from coder.client.target import choose_agent
+from coder.net.websocket import WebSocketStream
 
 if TYPE_CHECKING:
     from coder.net.http1 import HttpClient
@@ -38,22 +42,25 @@ ECHO = "stty raw -echo; echo ready; exec cat"
 """Command in each terminal, which echoes its input unchanged."""
 
 
-def _run(invocation: Invocation) -> int:
-    from coder.base.threads import run_trio
-
+@implements(WORKSPACE_TRAFFIC)
+def _run(invocation: Invocation[ScaletestWorkspaceTrafficOptions]) -> int:
     check_outputs(invocation)
-    if not 1 <= invocation["bytes_per_tick"] <= MAX_BYTES or invocation["tick_interval"].total_seconds() < 0.001:
+    if (
+        not 1 <= invocation.options.bytes_per_tick <= MAX_BYTES
+        or invocation.options.tick_interval.total_seconds() < 0.001
+    ):
         raise CoderError("scaletest", f"use 1 to {MAX_BYTES} bytes per tick, and at least 1 ms between ticks")
     return run_trio(with_client, invocation, partial(_test, invocation))
 
 
-async def _test(invocation: Invocation, http: HttpClient) -> int:
+async def _test(invocation: Invocation[ScaletestWorkspaceTrafficOptions], http: HttpClient) -> int:
     entries = Ledger(session.config_dir(invocation), http.policy.url).of("workspace")
-    if invocation["use_host_login"]:
+    if invocation.options.use_host_login:
         me = await username(http)
         entries = [entry for entry in entries if entry.owner == me]
     targets = [
-        entries[index] for index in chosen_range(invocation["target_workspaces"], "target-workspaces", len(entries))
+        entries[index]
+        for index in chosen_range(invocation.options.target_workspaces, "target-workspaces", len(entries))
     ]
     if not targets:
         raise CoderError(
@@ -62,34 +69,31 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
             "Create some: coder exp scaletest create-workspaces --no-cleanup",
         )
     began = now()
-    announce_runs(len(targets), "workspaces", invocation["concurrency"])
-    seconds = invocation["job_timeout"].total_seconds()
+    announce_runs(len(targets), "workspaces", invocation.options.concurrency)
+    seconds = invocation.options.job_timeout.total_seconds()
     jobs: list[Job] = [(target.name, partial(_type, invocation, http, target, seconds)) for target in targets]
     runs = await run_all(
         jobs,
-        concurrency=invocation["concurrency"],
-        timeout=invocation["timeout"].total_seconds(),
+        concurrency=invocation.options.concurrency,
+        timeout=invocation.options.timeout.total_seconds(),
         job_timeout=seconds + 60,
     )
     return write_report(invocation, "workspace-traffic", began, runs)
 
 
 async def _type(
-    invocation: Invocation, http: HttpClient, target: LedgerEntry, seconds: float, run: ScaletestRun
+    invocation: Invocation[ScaletestWorkspaceTrafficOptions],
+    http: HttpClient,
+    target: LedgerEntry,
+    seconds: float,
+    run: ScaletestRun,
 ) -> None:
-    import trio
-
-    from coder.api.workspaces.workspaces import Workspace
-    from coder.cli.scaletest.terminal import open_terminal
-    from coder.client.answers import read
-    from coder.client.target import choose_agent
-
     path = f"/api/v2/users/{quote(target.owner, safe='')}/workspace/{quote(target.name, safe='')}"
     workspace = read(await http.request("GET", path), Workspace)
-    if invocation["template"] and workspace.template_name != invocation["template"]:
+    if invocation.options.template and workspace.template_name != invocation.options.template:
         run.figures["kept"] = True
         return
-    size, tick = invocation["bytes_per_tick"], invocation["tick_interval"].total_seconds()
+    size, tick = invocation.options.bytes_per_tick, invocation.options.tick_interval.total_seconds()
     block = ("x" * (size - 1)) + "\n"
     sent = received = 0
     times: list[float] = []
@@ -109,7 +113,7 @@ async def _type(
         raise CoderError("scaletest", "no echo was received")
 
 
-async def _until_ready(terminal: Any) -> None:
+async def _until_ready(terminal: WebSocketStream) -> None:
     seen = b""
     while b"ready" not in seen:
         seen += await _next(terminal)
@@ -117,72 +121,8 @@ async def _until_ready(terminal: Any) -> None:
         seen += await _next(terminal)
 
 
-async def _next(terminal: Any) -> bytes:
+async def _next(terminal: WebSocketStream) -> bytes:
     message = await terminal.receive_message()
     if message is None:
         raise CoderError("scaletest", "the terminal was closed")
     return message if isinstance(message, bytes) else message.encode()
-
-
-def _refused(name: str, flag: str, env: str, **rest: Any) -> Option:
-    return Option(name, flag, f"CODER_SCALETEST_{env}", hidden=True, **rest)
-
-
-WORKSPACE_TRAFFIC = Command(
-    words="exp scaletest workspace-traffic",
-    summary="Send traffic to workspace terminals and measure the latency",
-    run=_run,
-    max_args=0,
-    options=(
-        Option(
-            "bytes_per_tick",
-            "bytes-per-tick",
-            "CODER_SCALETEST_WORKSPACE_TRAFFIC_BYTES_PER_TICK",
-            kind="int",
-            default=1024,
-            help="Number of bytes to send to a terminal per tick.",
-        ),
-        Option(
-            "tick_interval",
-            "tick-interval",
-            "CODER_SCALETEST_WORKSPACE_TRAFFIC_TICK_INTERVAL",
-            kind="duration",
-            default=parse_duration("100ms"),
-            help="Time between two ticks of a terminal, like 100ms.",
-        ),
-        Option(
-            "target_workspaces",
-            "target-workspaces",
-            "CODER_SCALETEST_TARGET_WORKSPACES",
-            help="Range START:END of the test's workspaces, by creation time; defaults to all.",
-        ),
-        Option(
-            "template",
-            "template",
-            "CODER_SCALETEST_TEMPLATE",
-            short="t",
-            help="Send traffic only to workspaces of this template.",
-        ),
-        Option(
-            "use_host_login",
-            "use-host-login",
-            "CODER_SCALETEST_USE_HOST_LOGIN",
-            kind="bool",
-            default=False,
-            help="Send traffic only to your own workspaces, as create-workspaces creates them with this option.",
-        ),
-        _refused("ssh", "ssh", "WORKSPACE_TRAFFIC_SSH", kind="bool", default=False),
-        _refused("app", "app", "WORKSPACE_TRAFFIC_APP", default=""),
-        _refused(
-            "disable_direct",
-            "disable-direct",
-            "WORKSPACE_TRAFFIC_DISABLE_DIRECT_CONNECTIONS",
-            kind="bool",
-            default=False,
-        ),
-        _refused("proxy_url", "workspace-proxy-url", "WORKSPACE_PROXY_URL", default=""),
-        *RUN_OPTIONS,
-        *UNUSED_CLEANUP_OPTIONS,
-        *PROMETHEUS_OPTIONS,
-    ),
-)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli.command import YES, Command, Invocation
-from coder.cli.output import confirm
-from coder.cli.server.direct_database import Target, announce, choose_target, find_target, postgres_url
+from coder.base.threads import run_trio
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.server.backup import BACKUP, RESTORE, ServerBackupOptions, ServerRestoreOptions
+from coder.cli.server.direct_database import Target, announce, choose_target, find_target
+from coder.cli.ui.output import confirm
+from coder.coderd.store.engine import backup
+from coder.coderd.store.engine.backup import Manifest, Programs, load_backup, write_backup
+from coder.coderd.store.engine.postgres import builtin_url, put_back, run_postgres, set_aside
 
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig
@@ -22,8 +27,6 @@ if TYPE_CHECKING:
 @contextlib.asynccontextmanager
 async def _open_database(target: Target) -> AsyncIterator[str]:
     """Open the given database, the built-in one of a running server, or the built-in one started for the block."""
-    from coder.coderd.store.engine.postgres import builtin_url, run_postgres
-
     if target.postgres_url:
         yield target.postgres_url
         return
@@ -38,20 +41,18 @@ async def _open_database(target: Target) -> AsyncIterator[str]:
         yield url
 
 
-def _backup(invocation: Invocation) -> int:
-    from coder.base.threads import run_trio
-    from coder.coderd.store.engine.backup import Programs, write_backup
-
+@implements(BACKUP)
+def _backup(invocation: Invocation[ServerBackupOptions]) -> int:
     deployment = find_target(invocation)
     config = deployment.config
     now = datetime.now(UTC)
-    target = Path(invocation["output"] or f"coder-{now:%Y%m%d-%H%M%S}.backup").expanduser().absolute()
+    target = Path(invocation.options.output or f"coder-{now:%Y%m%d-%H%M%S}.backup").expanduser().absolute()
     if target.exists():
         raise CoderError("exists", f"{target} is there already", "Choose another name.")
     programs = Programs(config.data_path, config.postgres_bin_dir)
     announce(deployment)
 
-    async def main() -> Any:
+    async def main() -> Manifest:
         async with _open_database(deployment) as url:
             return await write_backup(url, target, programs, now.isoformat(timespec="seconds"))
 
@@ -63,12 +64,8 @@ def _backup(invocation: Invocation) -> int:
     return 0
 
 
-def _restore(invocation: Invocation) -> int:
-    import tempfile
-
-    from coder.base.threads import run_trio
-    from coder.coderd.store.engine import backup
-
+@implements(RESTORE)
+def _restore(invocation: Invocation[ServerRestoreOptions]) -> int:
     deployment, is_new = _restore_target(invocation)
     announce(deployment)
     config, url = deployment.config, deployment.postgres_url
@@ -79,7 +76,7 @@ def _restore(invocation: Invocation) -> int:
         manifest = backup.read_backup(Path(invocation.args[0]).expanduser(), dump)
         sys.stdout.write(f"Backup of {manifest.made_at}, {manifest.version}, {sum(manifest.rows.values())} rows.\n")
         question = f"Create {database} from it?" if is_new else f"Replace {database} with it?"
-        confirm(invocation, question)
+        confirm(invocation.options.yes, question)
         previous_data = run_trio(_replace, url, config, programs, dump, manifest)
     sys.stdout.write(f"Restored into {database}.\n")
     if previous_data is not None:
@@ -87,7 +84,7 @@ def _restore(invocation: Invocation) -> int:
     return 0
 
 
-def _restore_target(invocation: Invocation) -> tuple[Target, bool]:
+def _restore_target(invocation: Invocation[ServerRestoreOptions]) -> tuple[Target, bool]:
     """Return the deployment, and whether its data directory has no database yet.
 
     A new data directory requires a name (`--global-config`, CODER_CONFIG_DIR): the default directory differs per user,
@@ -98,7 +95,7 @@ def _restore_target(invocation: Invocation) -> tuple[Target, bool]:
     except CoderError as error:
         if error.code != "no_database":
             raise
-        if not invocation.globals["config_dir"]:
+        if not invocation.globals.config_dir:
             message = (
                 f"{error.message}\nTo restore into a new directory, set it with --global-config or CODER_CONFIG_DIR."
             )
@@ -106,10 +103,13 @@ def _restore_target(invocation: Invocation) -> tuple[Target, bool]:
         return choose_target(invocation), True
 
 
-async def _replace(external: str, config: ServerConfig, programs: Any, dump: Path, manifest: Any) -> Path | None:
-    from coder.coderd.store.engine.backup import load_backup
-    from coder.coderd.store.engine.postgres import put_back, run_postgres, set_aside
-
+async def _replace(
+    external: str,
+    config: ServerConfig,
+    programs: Programs,
+    dump: Path,
+    manifest: Manifest,
+) -> Path | None:
     if external:
         await load_backup(external, dump, manifest, programs)
         return None
@@ -121,29 +121,3 @@ async def _replace(external: str, config: ServerConfig, programs: Any, dump: Pat
         put_back(config.data_path, previous_data)
         raise
     return previous_data
-
-
-BACKUP = Command(
-    words="server backup",
-    summary="Back up the database to a file, whether or not the server is running",
-    run=_backup,
-    max_args=0,
-    options=(
-        Option(
-            "output",
-            "output",
-            short="o",
-            help="File to write the backup to; defaults to coder-<date>.backup in the current directory.",
-        ),
-        postgres_url(running=True),
-    ),
-)
-RESTORE = Command(
-    words="server restore",
-    summary="Restore the database from a backup, while the server is stopped",
-    usage="<file>",
-    run=_restore,
-    min_args=1,
-    max_args=1,
-    options=(postgres_url(), YES),
-)

@@ -6,19 +6,32 @@ import sys
 from datetime import UTC, datetime
 
 from coder.api.site.deployment import Entitlements, License
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import Row, api_time, fields_of, print_rows, say
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.core.options import Options
+from coder.cli.declarations.server.deployment import (
+    ADD_LICENSE,
+    CUSTOM,
+    DELETE_LICENSE,
+    FEATURES,
+    LICENSES,
+    PAUSE,
+    PAUSE_PREBUILDS,
+    RESUME,
+    RESUME_PREBUILDS,
+    TEST,
+    FeaturesListOptions,
+    LicensesAddOptions,
+    LicensesListOptions,
+)
+from coder.cli.ui.output import Row, api_time, fields_of, print_rows, say
 from coder.client.answers import read
 
-FEATURE_COLUMNS = ("name", "entitlement", "enabled", "limit", "actual")
-LICENSE_COLUMNS = ("id", "uuid", "uploaded at", "features", "expires at", "trial")
 
-
-def _features(invocation: Invocation) -> int:
+@implements(FEATURES)
+def _features(invocation: Invocation[FeaturesListOptions]) -> int:
     client = session.client(invocation)
     with add_action_to_errors("fetch entitlements"):
         answer = client.request("GET", "/api/v2/entitlements")
@@ -31,12 +44,13 @@ def _features(invocation: Invocation) -> int:
     return 0
 
 
-def _licenses(invocation: Invocation) -> int:
+@implements(LICENSES)
+def _licenses(invocation: Invocation[LicensesListOptions]) -> int:
     client = session.client(invocation)
     with add_action_to_errors("list licenses"):
         answer = client.request("GET", "/api/v2/licenses")
         licenses = read(answer, list[License])
-    if not licenses and invocation["output"] != "json":
+    if not licenses and invocation.options.output != "json":
         say("No licenses found! No feature requires one.")
         return 0
     print_rows(
@@ -69,13 +83,14 @@ def _moment(seconds: object) -> str:
         return ""
 
 
-def _add_license(_: Invocation) -> int:
+@implements(ADD_LICENSE)
+def _add_license(_: Invocation[LicensesAddOptions]) -> int:
     """Print that every feature works without a license; nothing is stored."""
     say("This deployment needs no license: every feature is entitled. Nothing was stored.")
     return 0
 
 
-def _pause_prebuilds(invocation: Invocation, *, paused: bool) -> int:
+def _pause_prebuilds(invocation: Invocation[Options], *, paused: bool) -> int:
     client = session.client(invocation)
     with add_action_to_errors(f"unable to {'pause' if paused else 'resume'} prebuilds"):
         body = {"reconciliation_paused": paused}
@@ -84,7 +99,7 @@ def _pause_prebuilds(invocation: Invocation, *, paused: bool) -> int:
     return 0
 
 
-def _set_paused(invocation: Invocation, *, paused: bool) -> int:
+def _set_paused(invocation: Invocation[Options], *, paused: bool) -> int:
     client = session.client(invocation)
     with add_action_to_errors(f"unable to {'pause' if paused else 'resume'} notifications"):
         body = {"notifier_paused": paused}
@@ -93,7 +108,8 @@ def _set_paused(invocation: Invocation, *, paused: bool) -> int:
     return 0
 
 
-def _test(invocation: Invocation) -> int:
+@implements(TEST)
+def _test(invocation: Invocation[Options]) -> int:
     client = session.client(invocation)
     with add_action_to_errors("unable to post test notification"):
         client.request("POST", "/api/v2/notifications/test")
@@ -101,7 +117,8 @@ def _test(invocation: Invocation) -> int:
     return 0
 
 
-def _custom(invocation: Invocation) -> int:
+@implements(CUSTOM)
+def _custom(invocation: Invocation[Options]) -> int:
     client = session.client(invocation)
     title, text = invocation.args
     with add_action_to_errors("unable to post custom notification"):
@@ -110,7 +127,8 @@ def _custom(invocation: Invocation) -> int:
     return 0
 
 
-def _delete_license(invocation: Invocation) -> int:
+@implements(DELETE_LICENSE)
+def _delete_license(invocation: Invocation[Options]) -> int:
     number = invocation.args[0]
     if not number.isdigit():
         raise CoderError("usage", f"license ID must be an integer: {number}")
@@ -121,89 +139,21 @@ def _delete_license(invocation: Invocation) -> int:
     return 0
 
 
-FEATURES = Command(
-    words="features list",
-    summary="List features",
-    run=_features,
-    max_args=0,
-    options=(column_option(FEATURE_COLUMNS, FEATURE_COLUMNS), output_option()),
-)
-LICENSES = Command(
-    words="licenses list",
-    summary="List licenses (including expired)",
-    run=_licenses,
-    max_args=0,
-    options=(
-        column_option(LICENSE_COLUMNS, ("id", "uuid", "expires at", "uploaded at", "features")),
-        output_option(),
-    ),
-)
-PAUSE = Command(
-    words="notifications pause",
-    summary="Pause notifications",
-    run=lambda invocation: _set_paused(invocation, paused=True),
-    max_args=0,
-)
-RESUME = Command(
-    words="notifications resume",
-    summary="Resume notifications",
-    run=lambda invocation: _set_paused(invocation, paused=False),
-    max_args=0,
-)
-TEST = Command(words="notifications test", summary="Send a test notification", run=_test, max_args=0)
-CUSTOM = Command(
-    words="notifications custom",
-    summary="Send a custom notification",
-    usage="<title> <message>",
-    run=_custom,
-    min_args=2,
-    max_args=2,
-)
-ADD_LICENSE = Command(
-    words="licenses add",
-    summary="Add a license (no feature requires one)",
-    run=_add_license,
-    max_args=0,
-    options=(
-        Option(
-            "file",
-            "file",
-            short="f",
-            help="File with a license; nothing is stored, as no feature requires one.",
-        ),
-        Option(
-            "license",
-            "license",
-            short="l",
-            secret=True,
-            help="License text; nothing is stored, as no feature requires one.",
-        ),
-        Option(
-            "debug",
-            "debug",
-            kind="bool",
-            default=False,
-            help="Accepted for older scripts, without effect: no license is read.",
-        ),
-    ),
-)
-DELETE_LICENSE = Command(
-    words="licenses delete",
-    summary="Delete a license by its number",
-    usage="<id>",
-    run=_delete_license,
-    min_args=1,
-    max_args=1,
-)
-PAUSE_PREBUILDS = Command(
-    words="prebuilds pause",
-    summary="Pause prebuilt workspaces",
-    run=lambda invocation: _pause_prebuilds(invocation, paused=True),
-    max_args=0,
-)
-RESUME_PREBUILDS = Command(
-    words="prebuilds resume",
-    summary="Resume prebuilt workspaces",
-    run=lambda invocation: _pause_prebuilds(invocation, paused=False),
-    max_args=0,
-)
+@implements(PAUSE)
+def _run_pause(invocation: Invocation[Options]) -> int:
+    return _set_paused(invocation, paused=True)
+
+
+@implements(RESUME)
+def _run_resume(invocation: Invocation[Options]) -> int:
+    return _set_paused(invocation, paused=False)
+
+
+@implements(PAUSE_PREBUILDS)
+def _run_pause_prebuilds(invocation: Invocation[Options]) -> int:
+    return _pause_prebuilds(invocation, paused=True)
+
+
+@implements(RESUME_PREBUILDS)
+def _run_resume_prebuilds(invocation: Invocation[Options]) -> int:
+    return _pause_prebuilds(invocation, paused=False)

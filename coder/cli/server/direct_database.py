@@ -11,39 +11,23 @@ import functools
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from coder.base.config import Inputs, Option
+from coder.base.config import Inputs
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Invocation
-from coder.cli.output import say
+from coder.cli.core import session
+from coder.cli.core.command import Invocation
+from coder.cli.core.options import Options
+from coder.cli.declarations.server.direct_database import DatabaseOptions
 from coder.cli.server.installed_service import find_service
+from coder.cli.ui.output import say
+from coder.coderd.store.engine.postgres import require_existing, run_postgres
 
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig
     from coder.coderd.store.engine.database import Database
 
-POSTGRES_AUTH = Option(
-    "postgres_auth",
-    "postgres-connection-auth",
-    "CODER_PG_CONNECTION_AUTH",
-    default="password",
-    choices=("password", "awsiamrds"),
-    help="Authentication method of the database; awsiamrds is not supported.",
-)
-
-
-def postgres_url(env: str = "CODER_PG_CONNECTION_URL", *, running: bool = False) -> Option:
-    """Return the option for the database URL; `running`: the command also works while the built-in database's server
-    runs."""
-    return Option(
-        "postgres_url",
-        "postgres-url",
-        env,
-        secret=True,
-        help=f"URL of the database; defaults to the built-in one{'' if running else ', whose server must be stopped'}.",
-    )
+D_inv = TypeVar("D_inv", bound=DatabaseOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +41,12 @@ class Target:
     "Text for the operator; empty for a database that the command line names."
 
 
-def settings(invocation: Invocation) -> ServerConfig:
+def settings(invocation: Invocation[Options]) -> ServerConfig:
     """Return the configuration of the deployment to act on: path of the built-in database, key algorithms."""
     return choose_target(invocation).config
 
 
-def choose_target(invocation: Invocation) -> Target:
+def choose_target(invocation: Invocation[Options]) -> Target:
     """Return the deployment to act on, whether or not its database exists.
 
     A named database or directory wins (`--postgres-url`, `--global-config` and their variables), then the database of
@@ -71,14 +55,15 @@ def choose_target(invocation: Invocation) -> Target:
     from coder.coderd.config.reading import server_config
 
     own = server_config(Inputs(env=invocation.env), session.config_dir(invocation))
-    if invocation.options.get("postgres_url"):
-        return Target(own, invocation["postgres_url"])
-    service = None if invocation.globals["config_dir"] else find_service()
+    options = invocation.options
+    accepts_url = isinstance(options, DatabaseOptions) and any(item.name == "postgres_url" for item in options.declared)
+    if isinstance(options, DatabaseOptions) and options.postgres_url:
+        return Target(own, options.postgres_url)
+    service = None if invocation.globals.config_dir else find_service()
     if service is None or service.unreadable:
         return Target(own)
     ours = {name: value for name, value in invocation.env.items() if name.startswith("CODER_")}
     config = server_config(Inputs(env={**service.environment, **ours}), service.data_dir)
-    accepts_url = "postgres_url" in invocation.options
     url = service.environment.get("CODER_PG_CONNECTION_URL", "") if accepts_url else ""
     if not url and not _has_database(config.data_path):
         return Target(own)
@@ -86,17 +71,15 @@ def choose_target(invocation: Invocation) -> Target:
     return Target(config, url, f"Acting on the service coder, {place}.")
 
 
-def find_database(invocation: Invocation) -> ServerConfig:
+def find_database(invocation: Invocation[DatabaseOptions]) -> ServerConfig:
     """Return the server's configuration after checking for a database. Raise CoderError `no_database` or
     `no_access`."""
     return find_target(invocation).config
 
 
-def find_target(invocation: Invocation) -> Target:
+def find_target(invocation: Invocation[DatabaseOptions]) -> Target:
     """Return the deployment to act on after checking for its database. Raise CoderError `no_database` or
     `no_access`."""
-    from coder.coderd.store.engine.postgres import require_existing
-
     target = choose_target(invocation)
     if not target.postgres_url:
         try:
@@ -117,19 +100,17 @@ def announce(target: Target) -> None:
 
 def _has_database(path: Path) -> bool:
     """Return whether a directory has a built-in database that this user may read."""
-    from coder.coderd.store.engine.postgres import require_existing
-
     with contextlib.suppress(CoderError):
         require_existing(path)
         return True
     return False
 
 
-def on_database(run: Callable[[Invocation], int]) -> Callable[[Invocation], int]:
+def on_database(run: Callable[[Invocation[D_inv]], int]) -> Callable[[Invocation[D_inv]], int]:
     """Wrap a command so that it fails before any prompt if there is no database."""
 
     @functools.wraps(run)
-    def checked(invocation: Invocation) -> int:
+    def checked(invocation: Invocation[D_inv]) -> int:
         announce(find_target(invocation))
         return run(invocation)
 
@@ -154,22 +135,20 @@ def _service_hint(checked_path: Path) -> str:
 
 
 @contextlib.asynccontextmanager
-async def database_url(invocation: Invocation) -> AsyncIterator[str]:
+async def database_url(invocation: Invocation[DatabaseOptions]) -> AsyncIterator[str]:
     """Return the given URL, or start the built-in database for the block; no server may use it meanwhile."""
-    if invocation.options.get("postgres_auth") == "awsiamrds":
+    if invocation.options.postgres_auth == "awsiamrds":
         raise CoderError("bad_option", "--postgres-connection-auth awsiamrds is not supported", "Use a password.")
     target = find_target(invocation)
     if target.postgres_url:
         yield target.postgres_url
         return
-    from coder.coderd.store.engine.postgres import run_postgres
-
     async with run_postgres(target.config.data_path, bin_dir=target.config.postgres_bin_dir) as url:
         yield url
 
 
 @contextlib.asynccontextmanager
-async def open_direct(invocation: Invocation) -> AsyncIterator[Database]:
+async def open_direct(invocation: Invocation[DatabaseOptions]) -> AsyncIterator[Database]:
     """Open the deployment's database, migrated to this release's schema."""
     from coder.coderd.store.engine.migrate import migrate
 
@@ -179,7 +158,7 @@ async def open_direct(invocation: Invocation) -> AsyncIterator[Database]:
 
 
 @contextlib.asynccontextmanager
-async def open_as_is(invocation: Invocation) -> AsyncIterator[Database]:
+async def open_as_is(invocation: Invocation[DatabaseOptions]) -> AsyncIterator[Database]:
     """Open the deployment's database without migrating its schema."""
     from coder.coderd.store.engine.database import open_database
     from coder.coderd.store.engine.migrate import require_deployment

@@ -3,45 +3,52 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-from coder.base.config import Inputs
+from coder.base.config import Inputs, Resolved, process_environment
+from coder.base.duration import format_duration
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, Invocation
-from coder.cli.log_files import open_logs
-from coder.coderd.config.options import OPTIONS
+from coder.base.json_values import Json
+from coder.base.log import get_logger
+from coder.base.open_files import raise_open_files
+from coder.base.threads import convert_thread_refusals, run_trio
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.log_files import open_logs
+from coder.cli.core.options import GLOBAL_OPTIONS
+from coder.cli.core.suggestions import misspelt_variables
+from coder.cli.declarations.server.server import SERVER, ServerOptions
+from coder.cli.provisioning.builtin_daemons import builtin_daemons
+from coder.cli.server.start_checks import DEFAULT_TERRAFORM, check_folder, check_terraform
+from coder.coderd.app import run_server
+from coder.coderd.config.experiments import NOT_SERVED
+from coder.coderd.config.options import FORMER, OPTIONS
+from coder.coderd.config.reading import server_config
+from coder.coderd.config.settings import ServerConfig
+from coder.coderd.config.without_effect import ignored_settings
+from coder.coderd.processes import reload
+from coder.coderd.processes.supervisor import run_processes
+from coder.provisionerd.config import RELEASES_VARIABLE
 
 
-def _run(invocation: Invocation) -> int:
-    from coder.base.open_files import raise_open_files
-    from coder.base.threads import convert_thread_refusals, run_trio
-    from coder.coderd.app import run_server
-    from coder.coderd.config.experiments import NOT_SERVED
-    from coder.coderd.config.reading import server_config
-    from coder.coderd.config.without_effect import ignored_settings
-    from coder.coderd.processes import reload
-    from coder.coderd.processes.supervisor import run_processes
-
-    inputs = Inputs(flags=invocation.raw, env=invocation.env, file=_yaml(invocation["config"]))
+@implements(SERVER)
+def _run(invocation: Invocation[ServerOptions]) -> int:
+    inputs = Inputs(flags=invocation.raw, env=invocation.env, file=_yaml(invocation.options.config))
     config = server_config(inputs, session.config_dir(invocation))
-    if invocation["write_config"]:
-        _print_yaml(config.resolved)
+    resolved = config.resolved or Resolved({}, {})
+    if invocation.options.write_config:
+        _print_yaml(resolved)
         return 0
-    _log_to(config)
+    _log_to(resolved)
     _warn_of_misspelt_variables(invocation)
     _check_machine(config)
-    if config.resolved is not None and (ignored := ignored_settings(config.resolved)):
-        from coder.base.log import get_logger
-
+    if ignored := ignored_settings(resolved):
         get_logger("server").warn("settings without effect in this release", settings=" ".join(ignored))
     if absent := [name for name in config.experiments if name in NOT_SERVED]:
-        from coder.base.log import get_logger
-
         for name in absent:
             get_logger("server").warn("an experiment is not served", experiment=name, reason=NOT_SERVED[name])
-    from coder.cli.provisioning.provisioner_daemons import builtin_daemons
 
     def announce(text: str) -> None:
         sys.stdout.write(f"{text}\n")
@@ -62,24 +69,15 @@ def _run(invocation: Invocation) -> int:
     return 0
 
 
-def _warn_of_misspelt_variables(invocation: Invocation) -> None:
+def _warn_of_misspelt_variables(invocation: Invocation[ServerOptions]) -> None:
     """Log variables that look like a misspelt setting: nothing reads them, and their value has no effect."""
-    from coder.base.log import get_logger
-    from coder.cli.command import GLOBAL_OPTIONS
-    from coder.cli.suggestions import misspelt_variables
-
     known = (option.env for option in (*OPTIONS, *GLOBAL_OPTIONS))
     for name, meant in misspelt_variables(invocation.env, known):
         get_logger("server").warn("an unknown variable has no effect", variable=name, did_you_mean=meant)
 
 
-def _check_machine(config: Any) -> None:
+def _check_machine(config: ServerConfig) -> None:
     """Refuse to start with directories or a Terraform that cannot be used."""
-    from coder.base.config import process_environment
-    from coder.base.log import get_logger
-    from coder.cli.server.start_checks import DEFAULT_TERRAFORM, check_folder, check_terraform
-    from coder.provisionerd.config import RELEASES_VARIABLE
-
     if not config.postgres_url.reveal():
         check_folder("global-config", config.data_dir)
     check_folder("cache-dir", config.cache_dir)
@@ -96,7 +94,7 @@ def _check_machine(config: Any) -> None:
         get_logger("provisionerd").warn("built-in provisioners fail every build", reason=error.message)
 
 
-def _yaml(path: str) -> dict[str, Any]:
+def _yaml(path: str) -> dict[str, Json]:
     if not path:
         return {}
     from coder.base.yaml_documents import YamlError, read_document
@@ -119,49 +117,38 @@ def _yaml(path: str) -> dict[str, Any]:
     return content or {}
 
 
-def _print_yaml(resolved: Any) -> None:
+def _print_yaml(resolved: Resolved) -> None:
     """Map deprecated names to current ones: a deprecated setting in any source counts as given, even with its default
     value."""
     import yaml
 
-    from coder.coderd.config.options import FORMER
     from coder.coderd.config.settings import effective_name
 
-    tree: dict[str, Any] = {}
+    tree: dict[str, Json] = {}
     for option in OPTIONS:
         if not option.yaml or option.secret or option.name in FORMER:
             continue
         if option.instead and resolved.sources[option.name] == "default":
             continue
-        node = tree
-        *parents, leaf = option.yaml.split(".")
-        for parent in parents:
-            node = node.setdefault(parent, {})
         value = resolved[effective_name(resolved, option.name)]
-        node[leaf] = list(value) if isinstance(value, tuple) else _plain(value)
+        _insert(tree, option.yaml.split("."), list(value) if isinstance(value, tuple) else _plain(value))
     sys.stdout.write(yaml.safe_dump(tree, sort_keys=False))
 
 
-def _plain(value: Any) -> Any:
-    from datetime import timedelta
+def _insert(tree: dict[str, Json], path: Sequence[str], value: Json) -> None:
+    name, *rest = path
+    if not rest:
+        tree[name] = value
+    elif isinstance(inner := tree.setdefault(name, {}), dict):
+        _insert(inner, rest, value)
 
-    from coder.base.duration import format_duration
 
+def _plain(value: Json | timedelta) -> Json:
     if isinstance(value, timedelta):
         return format_duration(value)
     return value if isinstance(value, str | int | float | bool | list | dict) or value is None else str(value)
 
 
-def _log_to(config: Any) -> None:
-    resolved = config.resolved
+def _log_to(resolved: Resolved) -> None:
     paths = resolved["log_human"], resolved["log_json"], resolved["log_stackdriver"]
     open_logs(*paths, verbose=bool(resolved["verbose"]), debug=resolved["log_filter"])
-
-
-SERVER = Command(
-    words="server",
-    summary="Start a Coder server",
-    run=_run,
-    max_args=0,
-    options=OPTIONS,
-)

@@ -1,148 +1,60 @@
-"""`coder server postgres-builtin-…`, `create-admin-user` and `dbcrypt …`: commands on a deployment's database."""
+"""`coder server dbcrypt …`, `fix-oidc-links` and `regenerate-vapid-keypair`: changes of a deployment's database."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.base.secret import Secret
-from coder.cli.command import YES, Command, Invocation
-from coder.cli.output import ask, confirm
-from coder.cli.server.direct_database import (
-    POSTGRES_AUTH,
-    find_database,
-    on_database,
-    open_direct,
-    postgres_url,
-    settings,
+from coder.base.threads import run_trio
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.server.direct_database import DatabaseOptions
+from coder.cli.declarations.server.server_database import (
+    DECRYPT,
+    FIX_LINKS,
+    FORGET,
+    NEW_PUSH_KEYS,
+    ROTATE,
+    ServerDbcryptDecryptOptions,
+    ServerDbcryptDeleteOptions,
+    ServerDbcryptRotateOptions,
+    ServerFixOidcLinksOptions,
+    ServerRegenerateVapidKeypairOptions,
 )
+from coder.cli.server.direct_database import on_database, open_direct
+from coder.cli.ui.output import confirm
+from coder.coderd.services.foundation.encryption_at_rest import SEALED, Sealer, read_keys
+from coder.coderd.store.engine import encryption_at_rest
+from coder.coderd.store.login import user_links
+from coder.coderd.store.notifications import web_push
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.encryption_at_rest import Sealer
-
-_RAW = Option(
-    "raw_url",
-    "raw-url",
-    kind="bool",
-    default=False,
-    help="Print only the URL, for programs, instead of a psql command.",
-)
-
-
-# ---- the built-in database
-
-
-def _print_url(invocation: Invocation, url: str) -> None:
-    sys.stdout.write(f"{url}\n" if invocation["raw_url"] else f'psql "{url}"\n')
-    sys.stdout.flush()
-
-
-def _builtin_url(invocation: Invocation) -> int:
-    from coder.coderd.store.engine.postgres import builtin_url
-
-    _print_url(invocation, builtin_url(settings(invocation).data_path))
-    return 0
-
-
-def _builtin_serve(invocation: Invocation) -> int:
-    """Run until a stop signal."""
-    import signal
-
-    import trio
-
-    from coder.base.threads import run_trio
-    from coder.coderd.store.engine.postgres import run_postgres
-
-    config = find_database(invocation)
-
-    async def serve() -> None:
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async with run_postgres(config.data_path, bin_dir=config.postgres_bin_dir) as url:
-                _print_url(invocation, url)
-                await signals.__anext__()
-
-    run_trio(serve)
-    return 0
-
-
-# ---- an administrator
-
-
-def _create_admin(invocation: Invocation) -> int:
-    from coder.base.threads import run_trio
-
-    username = invocation["username"] or ask("Username:")
-    email = invocation["email"] or ask("Email:")
-    password = invocation["password"]
-    if not password:
-        password = ask("Password:", secret=True)
-        if ask("Confirm password:", secret=True) != password:
-            raise CoderError("password", "Passwords do not match", "Nothing was changed.")
-    user_id = run_trio(_insert_admin, invocation, username, email, Secret(password))
-    sys.stdout.write("\nUser created successfully.\n")
-    for label, value in (("ID", user_id), ("Username", username), ("Email", email)):
-        sys.stdout.write(f"{label + ':':10}{value}\n")
-    return 0
-
-
-async def _insert_admin(invocation: Invocation, username: str, email: str, password: Secret) -> str:
-    from dataclasses import replace
-
-    import trio
-
-    from coder.base.clock import SystemClock
-    from coder.coderd.app import new_context
-    from coder.coderd.services.access.passwords import check_strength
-    from coder.coderd.services.people import new_users
-    from coder.coderd.store.people import organizations as organization_store
-
-    new_users.check_names(username, "", email)
-    check_strength(password.reveal())
-    config = replace(settings(invocation), ssh_keygen_algorithm=invocation["ssh_keygen_algorithm"])
-    async with open_direct(invocation) as database, trio.open_nursery() as nursery:
-        ctx = await new_context(config, database, nursery, SystemClock(), "http://localhost")
-        organizations = await database.read(organization_store.list_organizations)
-        new_user = new_users.NewUser(
-            email=email,
-            username=username,
-            name="",
-            password=password.reveal(),
-            status="active",
-            organization_ids=[organization.id for organization in organizations],
-            roles=["owner"],
-        )
-        row = await new_users.insert_user(ctx, new_user)
-        nursery.cancel_scope.cancel()
-        return str(row.id)
 
 
 # ---- encryption keys
 
 
 def _keys(texts: list[str] | tuple[str, ...], flag: str) -> dict[str, bytes]:
-    from coder.coderd.services.foundation.encryption_at_rest import read_keys
-
     return read_keys([text.strip() for text in texts if text.strip()], flag)
 
 
-def _rotate(invocation: Invocation) -> int:
+@implements(ROTATE)
+@on_database
+def _rotate(invocation: Invocation[ServerDbcryptRotateOptions]) -> int:
     """Encrypt all values with the new key, including unencrypted ones; the new key replaces the old keys."""
-    new = _keys([invocation["new_key"]], "--new-key")
-    old = _keys(invocation["old_keys"], "--old-keys")
+    new = _keys([invocation.options.new_key], "--new-key")
+    old = _keys(invocation.options.old_keys, "--old-keys")
     if not new:
         raise CoderError(
             "bad_option", "a new key is required", "Generate one for --new-key with `openssl rand -base64 32`."
         )
     confirm(
-        invocation,
+        invocation.options.yes,
         "Encrypt all secrets of the database with the new key? Back up the database and stop the server first.",
     )
-    from coder.coderd.services.foundation.encryption_at_rest import Sealer
-
     reader, writer = Sealer.of_keys({**new, **old}), Sealer.of_keys(new)
     newest = f"sealed:1:{next(iter(new))}:"
 
@@ -152,22 +64,19 @@ def _rotate(invocation: Invocation) -> int:
     return _rewrite(invocation, seal, "encrypted with the new key")
 
 
-def _decrypt(invocation: Invocation) -> int:
-    keys = _keys(invocation["keys"], "--keys")
+@implements(DECRYPT)
+@on_database
+def _decrypt(invocation: Invocation[ServerDbcryptDecryptOptions]) -> int:
+    keys = _keys(invocation.options.keys, "--keys")
     if not keys:
         raise CoderError("bad_option", "the keys are required", "Use the keys of --external-token-encryption-keys.")
-    confirm(invocation, "Decrypt all encrypted values? Back up the database and stop the server first.")
-    from coder.coderd.services.foundation.encryption_at_rest import Sealer
-
+    confirm(invocation.options.yes, "Decrypt all encrypted values? Back up the database and stop the server first.")
     sealer: Sealer = Sealer.of_keys(keys)
     return _rewrite(invocation, lambda text: sealer.open(text).reveal(), "opened")
 
 
-def _rewrite(invocation: Invocation, transform: Callable[[str], str], verb: str) -> int:
+def _rewrite(invocation: Invocation[DatabaseOptions], transform: Callable[[str], str], verb: str) -> int:
     """Rewrite all values in one transaction: a value that cannot be decrypted rolls everything back."""
-    from coder.base.threads import run_trio
-    from coder.coderd.services.foundation.encryption_at_rest import SEALED
-    from coder.coderd.store.engine import encryption_at_rest
 
     def inside(text: str) -> str:
         return SEALED.sub(lambda match: transform(match[0]), text)
@@ -180,16 +89,15 @@ def _rewrite(invocation: Invocation, transform: Callable[[str], str], verb: str)
     return 0
 
 
-def _forget(invocation: Invocation) -> int:
-    from coder.base.threads import run_trio
-    from coder.coderd.store.engine import encryption_at_rest
-
+@implements(FORGET)
+@on_database
+def _forget(invocation: Invocation[ServerDbcryptDeleteOptions]) -> int:
     confirm(
-        invocation,
+        invocation.options.yes,
         "Delete all encrypted values: tokens of providers, secrets and SSH keys of users? This cannot be undone.",
     )
 
-    async def work() -> Any:
+    async def work() -> int:
         async with open_direct(invocation) as database:
             return await database.run(encryption_at_rest.forget_sealed)
 
@@ -200,12 +108,11 @@ def _forget(invocation: Invocation) -> int:
 # ---- links to users of the OpenID provider
 
 
-def _fix_links(invocation: Invocation) -> int:
+@implements(FIX_LINKS)
+@on_database
+def _fix_links(invocation: Invocation[ServerFixOidcLinksOptions]) -> int:
     """Unlink accounts after a change of the provider: each is linked again at its next login."""
-    from coder.base.threads import run_trio
-    from coder.coderd.store.login import user_links
-
-    everything, issuer = invocation["force_reset_all"], invocation["issuer_url"]
+    everything, issuer = invocation.options.force_reset_all, invocation.options.issuer_url
     if not everything and not issuer:
         raise CoderError(
             "bad_option", "the issuer is required", "Set --issuer-url, or --force-reset-all for all links."
@@ -218,9 +125,11 @@ def _fix_links(invocation: Invocation) -> int:
 
     count = run_trio(partial(work, write=False))
     sys.stdout.write(f"{count} accounts are linked to {'any' if everything else 'another'} issuer.\n")
-    if invocation["dry_run"] or not count:
+    if invocation.options.dry_run or not count:
         return 0
-    confirm(invocation, "Unlink them? Each is linked again when its owner logs in with the same e-mail address.")
+    confirm(
+        invocation.options.yes, "Unlink them? Each is linked again when its owner logs in with the same e-mail address."
+    )
     sys.stdout.write(f"{run_trio(partial(work, write=True))} accounts were unlinked.\n")
     return 0
 
@@ -228,12 +137,11 @@ def _fix_links(invocation: Invocation) -> int:
 # ---- keys of browser notifications
 
 
-def _new_push_keys(invocation: Invocation) -> int:
-    from coder.base.threads import run_trio
-    from coder.coderd.store.notifications import web_push
-
+@implements(NEW_PUSH_KEYS)
+@on_database
+def _new_push_keys(invocation: Invocation[ServerRegenerateVapidKeypairOptions]) -> int:
     confirm(
-        invocation,
+        invocation.options.yes,
         "Generate new keys for browser notifications? Every browser has to subscribe again.",
     )
 
@@ -244,141 +152,3 @@ def _new_push_keys(invocation: Invocation) -> int:
     count = run_trio(work)
     sys.stdout.write(f"{count} subscriptions were deleted; the server generates new keys on the next use.\n")
     return 0
-
-
-NEW_PUSH_KEYS = Command(
-    words="server regenerate-vapid-keypair",
-    summary="Generate new keys for browser notifications and delete all subscriptions",
-    run=on_database(_new_push_keys),
-    max_args=0,
-    options=(postgres_url(), POSTGRES_AUTH, YES),
-)
-BUILTIN_URL = Command(
-    words="server postgres-builtin-url",
-    summary="Print the URL of the built-in database",
-    run=on_database(_builtin_url),
-    max_args=0,
-    options=(_RAW,),
-)
-BUILTIN_SERVE = Command(
-    words="server postgres-builtin-serve",
-    summary="Run the built-in database without the server",
-    run=on_database(_builtin_serve),
-    max_args=0,
-    options=(_RAW,),
-)
-CREATE_ADMIN = Command(
-    words="server create-admin-user",
-    summary="Create a user with the owner role, when no owner can log in",
-    run=on_database(_create_admin),
-    max_args=0,
-    options=(
-        Option("username", "username", "CODER_USERNAME", help="User name of the new user; prompted for if not set."),
-        Option("email", "email", "CODER_EMAIL", help="E-mail address of the new user; prompted for if not set."),
-        Option(
-            "password",
-            "password",
-            "CODER_PASSWORD",
-            secret=True,
-            help="Password of the new user; prompted for twice if not set.",
-        ),
-        Option(
-            "ssh_keygen_algorithm",
-            "ssh-keygen-algorithm",
-            "CODER_SSH_KEYGEN_ALGORITHM",
-            default="ed25519",
-            help="Algorithm of the Git SSH key to generate for the user.",
-        ),
-        postgres_url(),
-        POSTGRES_AUTH,
-        _RAW,
-    ),
-)
-ROTATE = Command(
-    words="server dbcrypt rotate",
-    summary="Encrypt the database's secrets with a new key",
-    run=on_database(_rotate),
-    max_args=0,
-    options=(
-        Option(
-            "new_key",
-            "new-key",
-            "CODER_EXTERNAL_TOKEN_ENCRYPTION_ENCRYPT_NEW_KEY",
-            secret=True,
-            help="New encryption key: 32 bytes in Base64.",
-        ),
-        Option(
-            "old_keys",
-            "old-keys",
-            "CODER_EXTERNAL_TOKEN_ENCRYPTION_ENCRYPT_OLD_KEYS",
-            kind="string-array",
-            default=(),
-            secret=True,
-            help="Current encryption keys in Base64, separated by commas.",
-        ),
-        postgres_url(),
-        POSTGRES_AUTH,
-        YES,
-    ),
-)
-DECRYPT = Command(
-    words="server dbcrypt decrypt",
-    summary="Decrypt all encrypted database fields",
-    run=on_database(_decrypt),
-    max_args=0,
-    options=(
-        Option(
-            "keys",
-            "keys",
-            "CODER_EXTERNAL_TOKEN_ENCRYPTION_DECRYPT_KEYS",
-            kind="string-array",
-            default=(),
-            secret=True,
-            help="Current encryption keys in Base64, separated by commas.",
-        ),
-        postgres_url(),
-        POSTGRES_AUTH,
-        YES,
-    ),
-)
-FORGET = Command(
-    words="server dbcrypt delete",
-    summary="Delete all encrypted database fields whose keys are lost",
-    run=on_database(_forget),
-    max_args=0,
-    options=(postgres_url("CODER_EXTERNAL_TOKEN_ENCRYPTION_POSTGRES_URL"), POSTGRES_AUTH, YES),
-)
-FIX_LINKS = Command(
-    words="server fix-oidc-links",
-    summary="Unlink accounts from a former OpenID provider",
-    run=on_database(_fix_links),
-    max_args=0,
-    options=(
-        Option(
-            "issuer_url",
-            "issuer-url",
-            "CODER_OIDC_ISSUER_URL",
-            help="URL of the current OpenID provider; accounts linked to it do not change.",
-        ),
-        Option(
-            "dry_run",
-            "dry-run",
-            "CODER_FIX_OIDC_LINKS_DRY_RUN",
-            short="n",
-            kind="bool",
-            default=False,
-            help="Print the number of accounts that would be unlinked, without changes.",
-        ),
-        Option(
-            "force_reset_all",
-            "force-reset-all",
-            "CODER_FIX_OIDC_LINKS_FORCE_RESET_ALL",
-            kind="bool",
-            default=False,
-            help="Unlink every account from its provider, regardless of the issuer.",
-        ),
-        postgres_url(),
-        POSTGRES_AUTH,
-        YES,
-    ),
-)

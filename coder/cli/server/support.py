@@ -13,18 +13,18 @@ import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
 from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
-from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.json_values import Json
 from coder.base.version import BUILD_VERSION
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation
-from coder.cli.output import confirm, say
-from coder.cli.workspaces.workspaces import ask_for_workspace
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.server.support import BUNDLE, SupportBundleOptions
+from coder.cli.ui.output import confirm, say
+from coder.cli.workspaces.find_workspace import ask_for_workspace
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
@@ -60,10 +60,10 @@ class _Bundle:
     def text(self, name: str, content: str) -> None:
         self._archive.writestr(name, content)
 
-    def json(self, name: str, value: Any) -> None:
+    def json(self, name: str, value: Json) -> None:
         self.text(name, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
-    def collect(self, name: str, path: str, change: Callable[[Any], Any] | None = None) -> Any:
+    def collect(self, name: str, path: str, change: Callable[[Json], Json] | None = None) -> Json | bytes:
         """Add the server's answer for `path` to the archive and return it; None if the request failed."""
         begun = time.monotonic()
         try:
@@ -76,12 +76,12 @@ class _Bundle:
         if "json" not in answer.headers.get("content-type", ""):
             self._archive.writestr(name, answer.body)
             return answer.body
-        value = answer.json()
+        value: Json = answer.json()
         self.json(name, change(value) if change else value)
         return value
 
 
-def mask_environment(value: Any) -> Any:
+def mask_environment(value: Json) -> Json:
     """Mask values of environment variables anywhere in an answer of the API."""
     if isinstance(value, list):
         return [mask_environment(item) for item in value]
@@ -93,21 +93,22 @@ def mask_environment(value: Any) -> Any:
     }
 
 
-def _bundle(invocation: Invocation) -> int:
+@implements(BUNDLE)
+def _bundle(invocation: Invocation[SupportBundleOptions]) -> int:
     client = session.client(invocation)
     sys.stdout.write(
         "The bundle contains the deployment's settings and health, and the workspace's builds, logs and network.\n"
         "Known secrets are masked; review it before you share it.\n"
     )
-    confirm(invocation, "Proceed?")
-    if invocation["url_override"]:
-        client = BlockingClient(session.dial_policy(invocation, url=invocation["url_override"]))
-    path = Path(invocation["output_file"] or f"coder-support-{int(time.time())}.zip")
+    confirm(invocation.options.yes, "Proceed?")
+    if invocation.options.url_override:
+        client = BlockingClient(session.dial_policy(invocation, url=invocation.options.url_override))
+    path = Path(invocation.options.output_file or f"coder-support-{int(time.time())}.zip")
     workspaces = _workspaces(invocation, client)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         bundle = _Bundle(archive, client)
-        for name, address in {**_DEPLOYMENT, **(_PPROF if invocation["pprof"] else {})}.items():
+        for name, address in {**_DEPLOYMENT, **(_PPROF if invocation.options.pprof else {})}.items():
             bundle.collect(name, address, mask_environment)
         for index, (workspace, raw) in enumerate(workspaces):
             say(f"Collecting workspace {workspace.owner_name}/{workspace.name} …")
@@ -127,21 +128,21 @@ def _bundle(invocation: Invocation) -> int:
     return 0
 
 
-def _workspaces(invocation: Invocation, client: BlockingClient) -> list[tuple[Workspace, Any]]:
+def _workspaces(invocation: Invocation[SupportBundleOptions], client: BlockingClient) -> list[tuple[Workspace, Json]]:
     """Return the named workspaces and those of `--template`, each with the server's answer."""
     names = list(invocation.args[:1])
-    for path in invocation["workspace_file"]:
+    for path in invocation.options.workspace_file:
         try:
             names += [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
         except (OSError, UnicodeDecodeError) as error:
             raise CoderError("no_file", f"cannot read {path}") from error
     answers = [ask_for_workspace(client, name) for name in names]
     workspaces = [(read(answer, Workspace), answer.json()) for answer in answers]
-    if invocation["template"]:
-        query = quote(f"template:{invocation['template']}")
+    if invocation.options.template:
+        query = quote(f"template:{invocation.options.template}")
         answer = client.request("GET", f"/api/v2/workspaces?q={query}")
         workspaces += zip(read(answer, WorkspacesResponse).workspaces, answer.json()["workspaces"] or (), strict=True)
-    cap = invocation["workspaces_total_cap"] or _CAP
+    cap = invocation.options.workspaces_total_cap or _CAP
     if len(workspaces) > cap:
         say(
             f"{len(workspaces)} workspaces were requested; only the first {cap} are collected (--workspaces-total-cap)."
@@ -168,58 +169,3 @@ def _collect_agent(bundle: _Bundle, folder: str, agent_id: UUID) -> None:
     bundle.collect(f"{folder}/logs.json", f"{root}/logs")
     bundle.collect(f"{folder}/connection.json", f"{root}/connection")
     bundle.collect(f"{folder}/listening_ports.json", f"{root}/listening-ports")
-
-
-BUNDLE = Command(
-    words="support bundle",
-    summary="Collect logs and diagnostics into an archive",
-    usage="[workspace] [agent]",
-    run=_bundle,
-    max_args=2,
-    options=(
-        Option(
-            "output_file",
-            "output-file",
-            "CODER_SUPPORT_BUNDLE_OUTPUT_FILE",
-            short="O",
-            help="File to write the archive to; defaults to a name with the time in the current directory.",
-        ),
-        Option(
-            "url_override",
-            "url-override",
-            "CODER_SUPPORT_BUNDLE_URL_OVERRIDE",
-            help="URL of the deployment to query instead of the one you are logged in to.",
-        ),
-        Option(
-            "pprof",
-            "pprof",
-            "CODER_SUPPORT_BUNDLE_PPROF",
-            kind="bool",
-            default=False,
-            help="Add profiles of the running server; requires the owner role.",
-        ),
-        Option(
-            "template",
-            "template",
-            "CODER_SUPPORT_BUNDLE_TEMPLATE",
-            help="Also collect data of the workspaces of this template, by name.",
-        ),
-        Option(
-            "workspace_file",
-            "workspace-file",
-            "CODER_SUPPORT_BUNDLE_WORKSPACE_FILE",
-            kind="string-array",
-            default=(),
-            help="Also collect data of the workspaces in this file, one owner/name a line.",
-        ),
-        Option(
-            "workspaces_total_cap",
-            "workspaces-total-cap",
-            "CODER_SUPPORT_BUNDLE_WORKSPACES_TOTAL_CAP",
-            kind="int",
-            default=0,
-            help="Maximum number of workspaces to collect; 0 means 10, a negative number all.",
-        ),
-        YES,
-    ),
-)

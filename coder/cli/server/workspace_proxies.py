@@ -6,34 +6,28 @@ import sys
 from urllib.parse import quote
 
 from coder.api.proxies.proxies import UpdateWorkspaceProxyResponse, WorkspaceProxiesResponse, WorkspaceProxy
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import ask, chosen_columns, confirm, fields_of, go_time, print_json, print_table, say
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.core.options import YesOption
+from coder.cli.declarations.server.workspace_proxies import (
+    COLUMNS,
+    CREATE,
+    DELETE,
+    EDIT,
+    LIST,
+    REGENERATE,
+    TokenTableOptions,
+    WorkspaceProxyCreateOptions,
+    WorkspaceProxyEditOptions,
+    WorkspaceProxyLsOptions,
+    WorkspaceProxyRegenerateTokenOptions,
+)
+from coder.cli.ui.output import ask, chosen_columns, confirm, fields_of, go_time, print_json, print_table, say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
 
-COLUMNS = (
-    "id",
-    "name",
-    "display name",
-    "icon url",
-    "healthy",
-    "url",
-    "wildcard hostname",
-    "derp enabled",
-    "derp only",
-    "proxy status",
-    "proxy report",
-    "proxy checked at",
-    "created at",
-    "updated at",
-    "deleted",
-    "version",
-)
-WITH_TOKEN = (*COLUMNS, "proxy token")
 _ROOT = "/api/v2/workspaceproxies"
 
 
@@ -54,14 +48,15 @@ def _row(proxy: WorkspaceProxy, token: str = "") -> dict[str, object]:
     }
 
 
-def _create(invocation: Invocation) -> int:
-    name = invocation["name"]
-    if not name and invocation["no_prompt"]:
+@implements(CREATE)
+def _create(invocation: Invocation[WorkspaceProxyCreateOptions]) -> int:
+    name = invocation.options.name
+    if not name and invocation.options.no_prompt:
         raise CoderError("name", "a proxy requires a name", "Give --name.")
     body = {
         "name": name or ask("Name of the proxy:"),
-        "display_name": invocation["display_name"],
-        "icon": invocation["icon"],
+        "display_name": invocation.options.display_name,
+        "icon": invocation.options.icon,
     }
     client = session.client(invocation)
     with add_action_to_errors("create workspace proxy"):
@@ -69,7 +64,8 @@ def _create(invocation: Invocation) -> int:
     return _print_created(invocation, created, "created")
 
 
-def _regenerate(invocation: Invocation) -> int:
+@implements(REGENERATE)
+def _regenerate(invocation: Invocation[WorkspaceProxyRegenerateTokenOptions]) -> int:
     client = session.client(invocation)
     proxy = _fetch(client, invocation.args[0])
     body = {"id": proxy.id, "name": proxy.name, "display_name": proxy.display_name}
@@ -79,14 +75,14 @@ def _regenerate(invocation: Invocation) -> int:
     return _print_created(invocation, updated, "updated with a new token")
 
 
-def _print_created(invocation: Invocation, answer: HttpAnswer, verb: str) -> int:
+def _print_created(invocation: Invocation[TokenTableOptions], answer: HttpAnswer, verb: str) -> int:
     updated = read(answer, UpdateWorkspaceProxyResponse)
     proxy, token = updated.proxy, updated.proxy_token
-    if invocation["only_token"]:
+    if invocation.options.only_token:
         sys.stdout.write(f"{token}\n")
-    elif invocation["output"] == "json":
+    elif invocation.options.output == "json":
         print_json(answer.json())
-    elif invocation["output"] == "table":
+    elif invocation.options.output == "table":
         print_table(chosen_columns(invocation), [_row(proxy, token)])
     else:
         sys.stdout.write(f'Workspace proxy "{proxy.name}" has been {verb}. It authenticates with this token:\n\n')
@@ -100,8 +96,9 @@ def _fetch(client: BlockingClient, reference: str) -> WorkspaceProxy:
         return read(client.request("GET", f"{_ROOT}/{quote(reference, safe='')}"), WorkspaceProxy)
 
 
-def _edit(invocation: Invocation) -> int:
-    changes = {flag: invocation[flag] for flag in ("name", "display_name", "icon") if invocation.given(flag)}
+@implements(EDIT)
+def _edit(invocation: Invocation[WorkspaceProxyEditOptions]) -> int:
+    changes = invocation.given_values({name: name for name in ("name", "display_name", "icon")})
     if not changes:
         raise CoderError("nothing", "no changes were requested", "Set --name, --display-name or --icon.")
     client = session.client(invocation)
@@ -110,117 +107,42 @@ def _edit(invocation: Invocation) -> int:
     with add_action_to_errors("edit workspace proxy"):
         answer = client.request("PATCH", f"{_ROOT}/{proxy.id}", json={**body, **changes})
     updated = read(answer, UpdateWorkspaceProxyResponse)
-    if invocation["output"] == "json":
+    if invocation.options.output == "json":
         print_json(answer.json()["proxy"])
-    elif invocation["output"] == "table":
+    elif invocation.options.output == "table":
         print_table(chosen_columns(invocation), [_row(updated.proxy)])
     else:
         sys.stdout.write(f'Workspace proxy "{updated.proxy.name}" has been changed.\n')
     return 0
 
 
-def _delete(invocation: Invocation) -> int:
+@implements(DELETE)
+def _delete(invocation: Invocation[YesOption]) -> int:
     client = session.client(invocation)
     proxy = _fetch(client, invocation.args[0])
-    confirm(invocation, f"Delete workspace proxy {proxy.name}?")
+    confirm(invocation.options.yes, f"Delete workspace proxy {proxy.name}?")
     with add_action_to_errors("delete workspace proxy"):
         client.request("DELETE", f"{_ROOT}/{proxy.id}")
     sys.stdout.write(f'Workspace proxy "{proxy.name}" has been deleted.\n')
     return 0
 
 
-def _list(invocation: Invocation) -> int:
+@implements(LIST)
+def _list(invocation: Invocation[WorkspaceProxyLsOptions]) -> int:
     client = session.client(invocation)
     with add_action_to_errors("list workspace proxies"):
         answer = client.request("GET", _ROOT)
-    if invocation["output"] == "json":
+    if invocation.options.output == "json":
         print_json(answer.json()["regions"] or [])
         return 0
     proxies = read(answer, WorkspaceProxiesResponse).regions
     if not proxies:
         say("No workspace proxies found.")
         return 0
-    if invocation["output"] == "text":
+    if invocation.options.output == "text":
         for proxy in proxies:
             row = _row(proxy)
             sys.stdout.write(f"{row['name']}  {row['url']}  {row['proxy status']}\n".replace("None", ""))
         return 0
     print_table(chosen_columns(invocation), [_row(proxy) for proxy in proxies])
     return 0
-
-
-_ICON = Option("icon", "icon", help="Path or URL of the proxy's icon, like /emojis/1f30d.png.")
-_DISPLAY = Option("display_name", "display-name", help="Display name, which can contain spaces and capitals.")
-_ONLY = Option(
-    "only_token",
-    "only-token",
-    kind="bool",
-    default=False,
-    help="Print only the proxy's token, for scripts.",
-)
-_TEXT = ("text", "json", "table")
-
-CREATE = Command(
-    words="workspace-proxy create",
-    summary="Create a workspace proxy",
-    run=_create,
-    max_args=0,
-    options=(
-        Option("name", "name", help="Name of the proxy in lists and addresses; prompted for if not set."),
-        _DISPLAY,
-        _ICON,
-        Option(
-            "no_prompt",
-            "no-prompt",
-            kind="bool",
-            default=False,
-            help="Fail instead of prompting for missing values, for use in scripts.",
-        ),
-        _ONLY,
-        column_option(WITH_TOKEN, ("name", "url", "proxy token")),
-        output_option(_TEXT, "text"),
-    ),
-)
-EDIT = Command(
-    words="workspace-proxy edit",
-    summary="Edit a workspace proxy",
-    usage="<name|id>",
-    run=_edit,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option("name", "name", help="New name; links and scripts that use the old name stop working."),
-        _DISPLAY,
-        _ICON,
-        column_option(COLUMNS, ("name", "url")),
-        output_option(_TEXT, "text"),
-    ),
-)
-LIST = Command(
-    words="workspace-proxy ls",
-    summary="List workspace proxies",
-    run=_list,
-    max_args=0,
-    options=(
-        column_option(COLUMNS, ("name", "url", "proxy status")),
-        output_option(("table", "json", "text")),
-    ),
-)
-DELETE = Command(
-    words="workspace-proxy delete",
-    summary="Delete a workspace proxy",
-    usage="<name|id>",
-    run=_delete,
-    min_args=1,
-    max_args=1,
-    options=(YES,),
-)
-REGENERATE = Command(
-    words="workspace-proxy regenerate-token",
-    summary="Regenerate a workspace proxy's token; the old one is revoked",
-    usage="<name|id>",
-    run=_regenerate,
-    min_args=1,
-    max_args=1,
-    options=(_ONLY, column_option(WITH_TOKEN, ("name", "url", "proxy token")), output_option(_TEXT, "text")),
-)

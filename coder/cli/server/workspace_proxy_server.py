@@ -5,21 +5,23 @@ from __future__ import annotations
 import sys
 
 from coder.base.config import Inputs
-from coder.cli.command import Command, Invocation
-from coder.cli.log_files import open_logs
-from coder.cli.unsupported import check_settings
-from coder.wsproxy.config import PROXY_OPTIONS, WITHOUT_EFFECT, proxy_config
+from coder.base.open_files import raise_open_files
+from coder.base.threads import run_trio
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.log_files import open_logs
+from coder.cli.core.options import Options
+from coder.cli.core.unsupported import check_settings
+from coder.cli.declarations.server.workspace_proxy_server import SERVER
+from coder.wsproxy.config import WITHOUT_EFFECT, proxy_config
+from coder.wsproxy.server import run_proxy
 
 
-def _run(invocation: Invocation) -> int:
-    from coder.base.open_files import raise_open_files
-    from coder.base.threads import run_trio
-    from coder.wsproxy.server import run_proxy
-
+@implements(SERVER)
+def _run(invocation: Invocation[Options]) -> int:
     config = proxy_config(Inputs(flags=invocation.raw, env=invocation.env))
     server = config.server
     paths = server.log_human, server.log_json, server.log_stackdriver
-    open_logs(*paths, verbose=bool(invocation.globals["verbose"]), debug=server.log_filter)
+    open_logs(*paths, verbose=bool(invocation.globals.verbose), debug=server.log_filter)
     check_settings(invocation, WITHOUT_EFFECT, "wsproxy")
 
     def announce(text: str) -> None:
@@ -33,16 +35,3 @@ def _run(invocation: Invocation) -> int:
     run_trio(main)
     announce("Shut down cleanly.")
     return 0
-
-
-SERVER = Command(
-    words="workspace-proxy server",
-    summary="Start a workspace proxy",
-    run=_run,
-    max_args=0,
-    options=PROXY_OPTIONS,
-    long=(
-        "Serves applications, terminals and a relay close to users, for a server elsewhere. Stores nothing and asks "
-        "that server for every decision."
-    ),
-)

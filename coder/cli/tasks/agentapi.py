@@ -9,8 +9,8 @@ from contextlib import aclosing
 import trio
 
 from coder.base.errors import CoderError
-from coder.cli.output import say
 from coder.cli.tasks.app_status import AppStatusReporter, EventStream
+from coder.cli.ui.output import say
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
 

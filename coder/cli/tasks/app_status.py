@@ -10,10 +10,10 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from coder.base.errors import CoderError
-from coder.cli.output import say
+from coder.base.json_values import Json
+from coder.cli.ui.output import say
 
 MAX_LINE = 4 << 20
 """Maximum characters of an event line (our choice): a line contains a whole message of any length."""
@@ -42,7 +42,7 @@ class AppStatus:
         self._last, self._is_model_report = report, True
         return report
 
-    def seen(self, event: str, data: Any) -> Report | None:
+    def seen(self, event: str, data: Json) -> Report | None:
         """Process an event of AgentAPI; return the report to send, or None."""
         if not isinstance(data, dict):
             return None
@@ -88,7 +88,7 @@ class AppStatusReporter:
         with self._lock:
             self._tell(self._status.reported(report))
 
-    def seen(self, event: str, data: object) -> None:
+    def seen(self, event: str, data: Json) -> None:
         """Send a report for AgentAPI's state. It has no caller to inform, so an error is printed to stderr."""
         with self._lock:
             report = self._status.seen(event, data)
@@ -106,7 +106,7 @@ class EventStream:
         self._rest = b""
         self._name, self._data = "", ""
 
-    def feed(self, chunk: bytes) -> list[tuple[str, Any]]:
+    def feed(self, chunk: bytes) -> list[tuple[str, Json]]:
         """Return the events completed by `chunk`. Raise ValueError for a line over the limit."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > MAX_LINE:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
@@ -13,7 +12,8 @@ from coder.api.tasks.tasks import Task, TaskLogsResponse, TasksListResponse
 from coder.api.templates.template_versions import TemplateVersion
 from coder.api.templates.templates import Template
 from coder.base.errors import CoderError
-from coder.cli.tasks.mcp_protocol import Tool
+from coder.base.json_values import Json
+from coder.cli.tasks.mcp_protocol import Arguments, Tool
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
@@ -28,41 +28,41 @@ class _Tasks:
     def __init__(self, client: BlockingClient) -> None:
         self._client = client
 
-    def create(self, arguments: Mapping[str, Any]) -> Any:
-        body = {"template_version_id": arguments["template_version_id"], "input": arguments["input"]}
-        if arguments.get("template_version_preset_id"):
-            body["template_version_preset_id"] = arguments["template_version_preset_id"]
-        owner = quote(str(arguments.get("user") or "me"), safe="")
+    def create(self, arguments: Arguments) -> Json:
+        body = {"template_version_id": arguments.text("template_version_id"), "input": arguments.text("input")}
+        if arguments.text("template_version_preset_id"):
+            body["template_version_preset_id"] = arguments.text("template_version_preset_id")
+        owner = quote(arguments.text("user", "me"), safe="")
         return _task(read(self._client.request("POST", f"/api/v2/tasks/{owner}", json=body), Task))
 
-    def list(self, arguments: Mapping[str, Any]) -> Any:
-        terms = [f"owner:{arguments.get('user') or 'me'}"]
-        if arguments.get("status"):
-            terms.append(f"status:{arguments['status']}")
+    def list(self, arguments: Arguments) -> Json:
+        terms = [f"owner:{arguments.text('user', 'me')}"]
+        if arguments.text("status"):
+            terms.append(f"status:{arguments.text('status')}")
         tasks = self._client.request("GET", f"/api/v2/tasks?q={quote(' '.join(terms))}")
         return {"tasks": [_task(task) for task in read(tasks, TasksListResponse).tasks]}
 
-    def status(self, arguments: Mapping[str, Any]) -> Any:
+    def status(self, arguments: Arguments) -> Json:
         task = read(self._client.request("GET", self._path(arguments)), Task)
         state = task.current_state
         current_state = {"state": state.state, "message": state.message, "uri": state.uri} if state else None
         return {"status": task.status, "state": current_state}
 
-    def send(self, arguments: Mapping[str, Any]) -> str:
-        self._client.request("POST", f"{self._path(arguments)}/send", json={"input": arguments["input"]})
+    def send(self, arguments: Arguments) -> str:
+        self._client.request("POST", f"{self._path(arguments)}/send", json={"input": arguments.text("input")})
         return "Input sent to task successfully."
 
-    def logs(self, arguments: Mapping[str, Any]) -> Any:
+    def logs(self, arguments: Arguments) -> Json:
         logs = read(self._client.request("GET", f"{self._path(arguments)}/logs"), TaskLogsResponse)
         return {"logs": [{"type": log.type, "content": log.content, "time": log.time.isoformat()} for log in logs.logs]}
 
-    def delete(self, arguments: Mapping[str, Any]) -> str:
+    def delete(self, arguments: Arguments) -> str:
         self._client.request("DELETE", self._path(arguments))
         return "Task deleted successfully."
 
-    def _path(self, arguments: Mapping[str, Any]) -> str:
+    def _path(self, arguments: Arguments) -> str:
         """Return the URL path of a task given as its name, its owner and name, or its id."""
-        text = str(arguments["task_id"])
+        text = arguments.text("task_id")
         owner, slash, name = text.partition("/")
         if slash:
             return f"/api/v2/tasks/{quote(owner, safe='')}/{quote(name, safe='')}"
@@ -82,45 +82,48 @@ class _Templates:
     def __init__(self, client: BlockingClient) -> None:
         self._client = client
 
-    def upload(self, arguments: Mapping[str, Any]) -> Any:
-        packed = _tar(arguments["files"])
+    def upload(self, arguments: Arguments) -> Json:
+        packed = _tar(arguments.members("files"))
         kind = (("Content-Type", "application/x-tar"),)
         answer = self._client.request("POST", "/api/v2/files", body=packed, headers=kind).json(dict)
         return {"id": answer.get("hash", "")}
 
-    def create_version(self, arguments: Mapping[str, Any]) -> Any:
-        body = {"file_id": arguments["file_id"], "storage_method": "file", "provisioner": "terraform"}
-        if arguments.get("template_id"):
-            body["template_id"] = arguments["template_id"]
+    def create_version(self, arguments: Arguments) -> Json:
+        body = {"file_id": arguments.text("file_id"), "storage_method": "file", "provisioner": "terraform"}
+        if arguments.text("template_id"):
+            body["template_id"] = arguments.text("template_id")
         version = read(self._client.request("POST", f"{_ORGANIZATION}/templateversions", json=body), TemplateVersion)
         return {"id": str(version.id), "name": version.name, "status": version.job.status}
 
-    def create(self, arguments: Mapping[str, Any]) -> Any:
+    def create(self, arguments: Arguments) -> Json:
         texts = {
-            name: arguments[name] for name in ("name", "display_name", "description", "icon") if arguments.get(name)
+            name: arguments.text(name)
+            for name in ("name", "display_name", "description", "icon")
+            if arguments.text(name)
         }
-        body = {**texts, "template_version_id": arguments["version_id"]}
+        body = {**texts, "template_version_id": arguments.text("version_id")}
         template = read(self._client.request("POST", f"{_ORGANIZATION}/templates", json=body), Template)
         return {"id": str(template.id), "name": template.name, "active_version_id": str(template.active_version_id)}
 
-    def promote(self, arguments: Mapping[str, Any]) -> str:
-        path = f"/api/v2/templates/{quote(arguments['template_id'], safe='')}/versions"
-        self._client.request("PATCH", path, json={"id": arguments["template_version_id"]})
+    def promote(self, arguments: Arguments) -> str:
+        path = f"/api/v2/templates/{quote(arguments.text('template_id'), safe='')}/versions"
+        self._client.request("PATCH", path, json={"id": arguments.text("template_version_id")})
         return "Successfully updated active version!"
 
-    def delete(self, arguments: Mapping[str, Any]) -> str:
-        self._client.request("DELETE", f"/api/v2/templates/{quote(arguments['template_id'], safe='')}")
+    def delete(self, arguments: Arguments) -> str:
+        self._client.request("DELETE", f"/api/v2/templates/{quote(arguments.text('template_id'), safe='')}")
         return "Successfully deleted template!"
 
 
-def _tar(files: Mapping[str, Any]) -> bytes:
-    if not files or not all(isinstance(text, str) for text in files.values()):
+def _tar(files: Mapping[str, Json]) -> bytes:
+    texts = {name: text for name, text in files.items() if isinstance(text, str)}
+    if not files or len(texts) != len(files):
         raise CoderError("mcp", "files must be a non-empty object of names and contents")
-    if sum(len(text) for text in files.values()) > MAX_FILES:
+    if sum(len(text) for text in texts.values()) > MAX_FILES:
         raise CoderError("mcp", f"the files are larger than {MAX_FILES >> 20} MiB together")
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w") as archive:
-        for name, text in files.items():
+        for name, text in texts.items():
             content = text.encode()
             info = tarfile.TarInfo(name)
             info.size, info.mode = len(content), 0o644
@@ -128,7 +131,7 @@ def _tar(files: Mapping[str, Any]) -> bytes:
     return data.getvalue()
 
 
-def _task(task: Task) -> dict[str, Any]:
+def _task(task: Task) -> dict[str, Json]:
     return {
         "id": str(task.id),
         "name": task.name,

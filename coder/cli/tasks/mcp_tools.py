@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
 from urllib.parse import quote
 
 from coder.api.agents.agent_streams import WorkspaceAgentLog
@@ -12,8 +11,9 @@ from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.api.templates.templates import Template
 from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
+from coder.base.json_values import Json
 from coder.cli.tasks.app_status import Report
-from coder.cli.tasks.mcp_protocol import Tool
+from coder.cli.tasks.mcp_protocol import Arguments, Tool
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
 
@@ -31,50 +31,51 @@ class _DeploymentTools:
     def _get(self, path: str) -> HttpAnswer:
         return self._client.request("GET", f"/api/v2/{path}")
 
-    def _forward_fields(self, path: str) -> Any:
-        return self._get(path).json()
+    def _forward_fields(self, path: str) -> Json:
+        fields: Json = self._get(path).json()
+        return fields
 
-    def authenticated_user(self, _arguments: Mapping[str, Any]) -> Any:
+    def authenticated_user(self, _arguments: Arguments) -> Json:
         return self._forward_fields("users/me")
 
-    def list_workspaces(self, arguments: Mapping[str, Any]) -> Any:
-        answer = self._get(f"workspaces?q={quote('owner:' + str(arguments.get('owner') or 'me'))}")
+    def list_workspaces(self, arguments: Arguments) -> Json:
+        answer = self._get(f"workspaces?q={quote('owner:' + arguments.text('owner', 'me'))}")
         return [_workspace(workspace) for workspace in read(answer, WorkspacesResponse).workspaces]
 
-    def list_templates(self, _arguments: Mapping[str, Any]) -> Any:
+    def list_templates(self, _arguments: Arguments) -> Json:
         return [_template(template) for template in read(self._get("templates"), list[Template])]
 
-    def get_workspace(self, arguments: Mapping[str, Any]) -> Any:
-        owner, slash, name = str(arguments["workspace"]).partition("/")
+    def get_workspace(self, arguments: Arguments) -> Json:
+        owner, slash, name = arguments.text("workspace").partition("/")
         owner, name = (owner, name) if slash else ("me", owner)
         return self._forward_fields(f"users/{quote(owner, safe='')}/workspace/{quote(name, safe='')}")
 
-    def create_workspace(self, arguments: Mapping[str, Any]) -> Any:
-        values = [{"name": key, "value": str(value)} for key, value in (arguments.get("rich_parameters") or {}).items()]
-        body = {"name": arguments["name"], "template_version_id": arguments["template_version_id"]}
-        path = f"/api/v2/users/{quote(str(arguments.get('user') or 'me'), safe='')}/workspaces"
+    def create_workspace(self, arguments: Arguments) -> Json:
+        values = [{"name": key, "value": str(value)} for key, value in arguments.members("rich_parameters").items()]
+        body = {"name": arguments.text("name"), "template_version_id": arguments.text("template_version_id")}
+        path = f"/api/v2/users/{quote(arguments.text('user', 'me'), safe='')}/workspaces"
         answer = self._client.request("POST", path, json={**body, "rich_parameter_values": values})
         return _workspace(read(answer, Workspace))
 
-    def create_build(self, arguments: Mapping[str, Any]) -> Any:
-        body = {"transition": arguments["transition"]}
-        if arguments.get("template_version_id"):
-            body["template_version_id"] = arguments["template_version_id"]
+    def create_build(self, arguments: Arguments) -> Json:
+        body = {"transition": arguments.text("transition")}
+        if arguments.text("template_version_id"):
+            body["template_version_id"] = arguments.text("template_version_id")
         path = f"/api/v2/workspaces/{_segment(arguments, 'workspace_id')}/builds"
         build = read(self._client.request("POST", path, json=body), WorkspaceBuild)
         return {"id": str(build.id), "transition": build.transition, "status": build.status}
 
-    def parameters(self, arguments: Mapping[str, Any]) -> Any:
+    def parameters(self, arguments: Arguments) -> Json:
         return self._forward_fields(f"templateversions/{_segment(arguments, 'template_version_id')}/rich-parameters")
 
-    def agent_logs(self, arguments: Mapping[str, Any]) -> str:
+    def agent_logs(self, arguments: Arguments) -> str:
         answer = self._get(f"workspaceagents/{_segment(arguments, 'workspace_agent_id')}/logs")
         return _end_of(row.output for row in read(answer, list[WorkspaceAgentLog]))
 
-    def build_logs(self, arguments: Mapping[str, Any]) -> str:
+    def build_logs(self, arguments: Arguments) -> str:
         return self._job_logs(f"workspacebuilds/{_segment(arguments, 'workspace_build_id')}/logs")
 
-    def version_logs(self, arguments: Mapping[str, Any]) -> str:
+    def version_logs(self, arguments: Arguments) -> str:
         return self._job_logs(f"templateversions/{_segment(arguments, 'template_version_id')}/logs")
 
     def _job_logs(self, path: str) -> str:
@@ -154,8 +155,8 @@ def deployment_tools(client: BlockingClient) -> list[Tool]:
     ]
 
 
-def _segment(arguments: Mapping[str, Any], name: str) -> str:
-    return quote(str(arguments[name]), safe="")
+def _segment(arguments: Arguments, name: str) -> str:
+    return quote(arguments.text(name), safe="")
 
 
 def _end_of(lines: Iterable[str]) -> str:
@@ -165,8 +166,8 @@ def _end_of(lines: Iterable[str]) -> str:
 def report_tool(tell: Callable[[Report], object]) -> Tool:
     """Return the tool for a model's reports on its task."""
 
-    def report(arguments: Mapping[str, Any]) -> str:
-        tell(Report(arguments["state"], arguments["summary"], arguments.get("link") or ""))
+    def report(arguments: Arguments) -> str:
+        tell(Report(arguments.text("state"), arguments.text("summary"), arguments.text("link")))
         return "Thanks for reporting!"
 
     return Tool(
@@ -182,7 +183,7 @@ def report_tool(tell: Callable[[Report], object]) -> Tool:
     )
 
 
-def _workspace(workspace: Workspace) -> dict[str, Any]:
+def _workspace(workspace: Workspace) -> dict[str, Json]:
     return {
         "id": str(workspace.id),
         "name": workspace.name,
@@ -195,7 +196,7 @@ def _workspace(workspace: Workspace) -> dict[str, Any]:
     }
 
 
-def _template(template: Template) -> dict[str, Any]:
+def _template(template: Template) -> dict[str, Json]:
     return {
         "id": str(template.id),
         "name": template.name,

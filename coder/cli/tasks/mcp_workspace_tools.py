@@ -9,15 +9,18 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
+
+import trio
 
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
-from coder.cli.tasks.mcp_protocol import Tool
+from coder.base.json_values import Json
+from coder.base.threads import run_trio
+from coder.cli.tasks.mcp_protocol import Arguments, Tool
 from coder.client.agent_api import (
     AgentApi,
     AgentRefusedError,
@@ -47,7 +50,7 @@ _WORKSPACE = {"workspace": ("string", "[owner/]workspace[.agent]")}
 _PATH = {**_WORKSPACE, "path": ("string", "Absolute path in the workspace.")}
 _EDITS = ("array", "Objects with search, replace, and replace_all to replace every occurrence.")
 
-Ask = Callable[[AgentApi, Mapping[str, Any]], Awaitable[Any]]
+Ask = Callable[[AgentApi, Arguments], Awaitable[Json]]
 _COMMAND = {
     **_WORKSPACE,
     "command": ("string", "The command line."),
@@ -59,12 +62,10 @@ _COMMAND = {
 def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path) -> list[Tool]:
     """Return the tools for the workspaces of `policy`'s user; `directory` is the configuration directory."""
 
-    def inside(ask: Ask) -> Callable[[Mapping[str, Any]], Any]:
-        def call(arguments: Mapping[str, Any]) -> Any:
-            from coder.base.threads import run_trio
-
-            async def asked() -> Any:
-                async with open_agent_api(policy, directory, str(arguments["workspace"])) as api:
+    def inside(ask: Ask) -> Callable[[Arguments], Json]:
+        def call(arguments: Arguments) -> Json:
+            async def asked() -> Json:
+                async with open_agent_api(policy, directory, arguments.text("workspace")) as api:
                     return await ask(api, arguments)
 
             return run_trio(asked)
@@ -129,14 +130,12 @@ def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path)
     ]
 
 
-async def _bash(api: AgentApi, arguments: Mapping[str, Any]) -> Any:
-    import trio
-
-    limit = arguments.get("timeout_ms", SHELL_TIME)
+async def _bash(api: AgentApi, arguments: Arguments) -> Json:
+    limit = arguments.number("timeout_ms", SHELL_TIME)
     if not 0 < limit <= LONGEST_SHELL:
         raise CoderError("mcp", f"timeout_ms must be between 1 and {LONGEST_SHELL}")
-    background = bool(arguments.get("background"))
-    request = {"command": arguments["command"], "background": background}
+    background = arguments.flag("background")
+    request = {"command": arguments.text("command"), "background": background}
     ident = (await api.ask_for(StartedCommand, "POST", "processes/start", request)).id
     if background:
         return {"output": f"It runs in the background as process {ident}.", "exit_code": 0}
@@ -172,56 +171,60 @@ async def _end(api: AgentApi, ident: str) -> bool:
 
 async def _kill_after_failure(api: AgentApi, ident: str) -> str:
     """Kill a command whose wait failed, if its agent still answers, and return what happened."""
-    import trio
-
     with suppress(CoderError), trio.move_on_after(LAST_TRY):
         return f"its process {ident} was killed" if await _end(api, ident) else f"its process {ident} has ended"
     return f"the command may still run as process {ident}"
 
 
-async def _list(api: AgentApi, arguments: Mapping[str, Any]) -> Any:
-    listing = await api.ask_for(FolderListing, "POST", "list-directory", {}, path=arguments["path"])
+async def _list(api: AgentApi, arguments: Arguments) -> Json:
+    listing = await api.ask_for(FolderListing, "POST", "list-directory", {}, path=arguments.text("path"))
     return {
         "contents": [{"path": content.absolute_path_string, "is_dir": content.is_dir} for content in listing.contents]
     }
 
 
-async def _read(api: AgentApi, arguments: Mapping[str, Any]) -> Any:
-    limit = min(int(arguments.get("limit") or MAX_READ), MAX_READ)
-    query = {"path": arguments["path"], "offset": int(arguments.get("offset") or 0), "limit": limit}
+async def _read(api: AgentApi, arguments: Arguments) -> Json:
+    limit = min(arguments.number("limit") or MAX_READ, MAX_READ)
+    query = {"path": arguments.text("path"), "offset": arguments.number("offset"), "limit": limit}
     content = await api.ask("GET", "read-file", query=query)
     return {"content": base64.b64encode(content).decode(), "mimeType": "application/octet-stream"}
 
 
-async def _write(api: AgentApi, arguments: Mapping[str, Any]) -> str:
+async def _write(api: AgentApi, arguments: Arguments) -> str:
     try:
-        content = base64.b64decode(arguments["content"], validate=True)
+        content = base64.b64decode(arguments.text("content"), validate=True)
     except binascii.Error as error:
         raise CoderError("mcp", "content is not Base64") from error
-    await api.ask("POST", "write-file", query={"path": arguments["path"]}, body=content)
+    await api.ask("POST", "write-file", query={"path": arguments.text("path")}, body=content)
     return "File written successfully."
 
 
-async def _edit(api: AgentApi, arguments: Mapping[str, Any]) -> str:
-    return await _edit_all(api, {"files": [{"path": arguments["path"], "edits": arguments["edits"]}]})
+async def _edit(api: AgentApi, arguments: Arguments) -> str:
+    return await _edit_files(api, [{"path": arguments.text("path"), "edits": arguments.value("edits")}])
 
 
-async def _edit_all(api: AgentApi, arguments: Mapping[str, Any]) -> str:
-    await api.ask("POST", "edit-files", body=json.dumps({"files": arguments["files"]}).encode())
+async def _edit_all(api: AgentApi, arguments: Arguments) -> str:
+    return await _edit_files(api, arguments.value("files"))
+
+
+async def _edit_files(api: AgentApi, files: Json) -> str:
+    await api.ask("POST", "edit-files", body=json.dumps({"files": files}).encode())
     return "Edited successfully."
 
 
-def _workspace(client: BlockingClient, arguments: Mapping[str, Any]) -> tuple[Workspace, str]:
+def _workspace(client: BlockingClient, arguments: Arguments) -> tuple[Workspace, str]:
     """Return the workspace and the name of the selected agent ("" for its only one)."""
-    owner, name, agent = split_target(str(arguments["workspace"]))
+    owner, name, agent = split_target(arguments.text("workspace"))
     path = f"/api/v2/users/{quote(owner, safe='')}/workspace/{quote(name, safe='')}"
     return read(client.request("GET", path), Workspace), agent
 
 
-def _port_address(client: BlockingClient, arguments: Mapping[str, Any]) -> Any:
-    port = parse_port(str(arguments["port"]))
+def _port_address(client: BlockingClient, arguments: Arguments) -> Json:
+    port = parse_port(str(arguments.number("port")))
     if port is None:
-        raise CoderError("mcp", f"{arguments['port']} is not a port that browsers can reach", "Use 1000 to 65535.")
+        raise CoderError(
+            "mcp", f"{arguments.number('port')} is not a port that browsers can reach", "Use 1000 to 65535."
+        )
     workspace, agent_name = _workspace(client, arguments)
     agent = choose_agent(workspace, agent_name)
     host = str(client.request("GET", "/api/v2/applications/host").json(dict).get("host") or "")
@@ -232,16 +235,16 @@ def _port_address(client: BlockingClient, arguments: Mapping[str, Any]) -> Any:
     return {"url": f"{scheme}://{host.replace('*', label, 1)}"}
 
 
-def _apps(client: BlockingClient, arguments: Mapping[str, Any]) -> Any:
+def _apps(client: BlockingClient, arguments: Arguments) -> Json:
     workspace, agent_name = _workspace(client, arguments)
     base, owner_path = client.policy.url.rstrip("/"), f"@{workspace.owner_name}/{workspace.name}"
     host = str(client.request("GET", "/api/v2/applications/host").json(dict).get("host") or "")
     scheme = base.partition(":")[0]
-    urls = []
+    urls: list[Json] = []
     for resource in workspace.latest_build.resources:
         for agent in resource.agents or []:
             for app in agent.apps if agent_name in ("", agent.name) else []:
-                url = app.url if app.external else f"{base}/{owner_path}.{agent.name}/apps/{app.slug}/"
+                url = app.url or "" if app.external else f"{base}/{owner_path}.{agent.name}/apps/{app.slug}/"
                 if app.subdomain and app.subdomain_name and "*" in host:
                     url = f"{scheme}://{host.replace('*', app.subdomain_name, 1)}"
                 urls.append({"name": app.display_name or app.slug, "url": url})

@@ -12,12 +12,29 @@ from coder.api.tasks.tasks import PauseTaskResponse, ResumeTaskResponse, Task, T
 from coder.api.templates.parameters import Preset
 from coder.api.templates.template_versions import TemplateVersion
 from coder.api.templates.templates import Template
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import (
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.core.options import YesOption
+from coder.cli.declarations.tasks.tasks import (
+    COLUMNS,
+    CREATE,
+    DELETE,
+    LIST,
+    LOGS,
+    PAUSE,
+    RESUME,
+    SEND,
+    STATUS,
+    StdinOption,
+    TaskCreateOptions,
+    TaskListOptions,
+    TaskLogsOptions,
+    TaskResumeOptions,
+    TaskStatusOptions,
+)
+from coder.cli.ui.output import (
     chosen_columns,
     confirm,
     fields_of,
@@ -28,41 +45,10 @@ from coder.cli.output import (
     say,
     since,
 )
-from coder.cli.progress import watch_build
+from coder.cli.ui.progress import watch_build
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
 
-STATUSES = ("pending", "initializing", "active", "paused", "error", "unknown")
-COLUMNS = (
-    "id",
-    "organization id",
-    "owner id",
-    "owner name",
-    "owner avatar url",
-    "name",
-    "display name",
-    "template id",
-    "template version id",
-    "template name",
-    "template display name",
-    "template icon",
-    "workspace id",
-    "workspace name",
-    "workspace status",
-    "workspace build number",
-    "workspace agent id",
-    "workspace agent lifecycle",
-    "workspace agent health",
-    "workspace app id",
-    "initial prompt",
-    "status",
-    "state",
-    "message",
-    "created at",
-    "updated at",
-    "state changed",
-)
-LOG_COLUMNS = ("id", "content", "type", "time")
 _FINISHED = {"complete", "failed"}
 _TICK = 1.0
 """Seconds between polls of `task status --watch`."""
@@ -128,22 +114,23 @@ def _healthy(task: Task) -> bool:
 # ---- create
 
 
-def _create(invocation: Invocation) -> int:
+@implements(CREATE)
+def _create(invocation: Invocation[TaskCreateOptions]) -> int:
     client = session.client(invocation)
     prompt = _prompt(invocation, invocation.args[0] if invocation.args else "")
     if not prompt:
         raise CoderError("no_input", "an input is required to start a task", "Give it as an argument or on --stdin.")
     version = _version(invocation, client)
     body: dict[str, object] = {"template_version_id": version.id, "input": prompt}
-    if invocation["name"]:
-        body["name"] = invocation["name"]
-    preset = _preset(client, version.id, invocation["preset"])
+    if invocation.options.name:
+        body["name"] = invocation.options.name
+    preset = _preset(client, version.id, invocation.options.preset)
     if preset:
         body["template_version_preset_id"] = preset
-    owner = quote(invocation["owner"] or "me", safe="")
+    owner = quote(invocation.options.owner or "me", safe="")
     with add_action_to_errors("create task"):
         task = read(client.request("POST", f"{_ROOT}/{owner}", json=body), Task)
-    if invocation["quiet"]:
+    if invocation.options.quiet:
         sys.stdout.write(f"{task.id}\n")
         return 0
     at = datetime.now(UTC).astimezone().strftime("%b %d %H:%M:%S")
@@ -151,23 +138,23 @@ def _create(invocation: Invocation) -> int:
     return 0
 
 
-def _prompt(invocation: Invocation, text: str) -> str:
-    if not invocation["stdin"]:
+def _prompt(invocation: Invocation[StdinOption], text: str) -> str:
+    if not invocation.options.stdin:
         return text
     if text:
         raise CoderError("two_inputs", "the input was set twice", "Give it as an argument or on --stdin, not both.")
     return sys.stdin.read().strip()
 
 
-def _version(invocation: Invocation, client: BlockingClient) -> TemplateVersion:
+def _version(invocation: Invocation[TaskCreateOptions], client: BlockingClient) -> TemplateVersion:
     """Return the version to run, of the selected template or of the only one that supports tasks."""
-    template_name = invocation["template"]
+    template_name = invocation.options.template
     if template_name:
         known = read(client.request("GET", "/api/v2/templates"), list[Template])
         templates = [item for item in known if item.name == template_name]
     else:
         templates = read(client.request("GET", "/api/v2/templates?q=has-ai-task:true"), list[Template])
-    organization = invocation["org"]
+    organization = invocation.options.org
     if organization:
         templates = [
             template
@@ -182,7 +169,7 @@ def _version(invocation: Invocation, client: BlockingClient) -> TemplateVersion:
     if len(templates) > 1:
         names = ", ".join(sorted(f"{template.organization_name}/{template.name}" for template in templates))
         raise CoderError("ambiguous", f"several templates match: {names}", "Choose one with --template and --org.")
-    template, name = templates[0], invocation["template_version"]
+    template, name = templates[0], invocation.options.template_version
     if name:
         with add_action_to_errors("get template version"):
             answer = client.request("GET", f"/api/v2/templates/{template.id}/versions/{quote(name, safe='')}")
@@ -209,29 +196,31 @@ def _preset(client: BlockingClient, version_id: UUID, name: str) -> str:
 # ---- list, status, logs
 
 
-def _list(invocation: Invocation) -> int:
+@implements(LIST)
+def _list(invocation: Invocation[TaskListOptions]) -> int:
     client = session.client(invocation)
     terms = []
-    if invocation["user"]:
-        terms.append(f'owner:"{invocation["user"]}"')
-    elif not invocation["all"]:
+    if invocation.options.user:
+        terms.append(f'owner:"{invocation.options.user}"')
+    elif not invocation.options.all:
         terms.append("owner:me")
-    if invocation["status"]:
-        terms.append(f"status:{invocation['status']}")
+    if invocation.options.status:
+        terms.append(f"status:{invocation.options.status}")
     with add_action_to_errors("list tasks"):
         answer = client.request("GET", f"{_ROOT}?q={quote(' '.join(terms))}")
         tasks = read(answer, TasksListResponse).tasks
-    if invocation["quiet"]:
+    if invocation.options.quiet:
         sys.stdout.writelines(f"{task.id}\n" for task in tasks)
         return 0
-    if not tasks and invocation["output"] != "json":
+    if not tasks and invocation.options.output != "json":
         say("No tasks found.")
         return 0
     print_rows(invocation, lambda: [_row(task) for task in tasks], lambda: answer.json()["tasks"] or [])
     return 0
 
 
-def _status(invocation: Invocation) -> int:
+@implements(STATUS)
+def _status(invocation: Invocation[TaskStatusOptions]) -> int:
     client = session.client(invocation)
     path, answer = _ask(client, invocation.args[0])
     printed = None
@@ -243,14 +232,14 @@ def _status(invocation: Invocation) -> int:
             printed = key
         is_finished = task.current_state is not None and task.current_state.state in _FINISHED
         ended = is_finished or task.status in {"paused", "error"}
-        if not invocation["watch"] or ended:
+        if not invocation.options.watch or ended:
             return 0
         time.sleep(_TICK)
         answer = client.request("GET", path)
 
 
-def _print_status(invocation: Invocation, task: Task, answer: HttpAnswer, *, heading: bool) -> None:
-    if invocation["output"] == "json":
+def _print_status(invocation: Invocation[TaskStatusOptions], task: Task, answer: HttpAnswer, *, heading: bool) -> None:
+    if invocation.options.output == "json":
         print_json(answer.json())
         return
     columns = chosen_columns(invocation)
@@ -264,7 +253,8 @@ def _print_status(invocation: Invocation, task: Task, answer: HttpAnswer, *, hea
     sys.stdout.flush()
 
 
-def _logs(invocation: Invocation) -> int:
+@implements(LOGS)
+def _logs(invocation: Invocation[TaskLogsOptions]) -> int:
     client = session.client(invocation)
     path, task = _fetch(client, invocation.args[0])
     with add_action_to_errors("get task logs"):
@@ -273,7 +263,7 @@ def _logs(invocation: Invocation) -> int:
     if logs.snapshot:
         left = f" as of {go_time(logs.snapshot_at)}" if logs.snapshot_at else ""
         say(f"Task is {task.status}; showing the conversation before it stopped{left}.")
-    if invocation["output"] == "json":
+    if invocation.options.output == "json":
         print_json(answer.json()["logs"])
         return 0
     rows = [{**fields_of(line), "time": go_time(line.time)} for line in logs.logs]
@@ -284,7 +274,8 @@ def _logs(invocation: Invocation) -> int:
 # ---- send, pause, resume, delete
 
 
-def _send(invocation: Invocation) -> int:
+@implements(SEND)
+def _send(invocation: Invocation[StdinOption]) -> int:
     client = session.client(invocation)
     text = _prompt(invocation, invocation.args[1] if len(invocation.args) > 1 else "")
     if not text:
@@ -295,11 +286,12 @@ def _send(invocation: Invocation) -> int:
     return 0
 
 
-def _delete(invocation: Invocation) -> int:
+@implements(DELETE)
+def _delete(invocation: Invocation[YesOption]) -> int:
     client = session.client(invocation)
     tasks = [_fetch(client, reference) for reference in invocation.args]
     names = ", ".join(f"{task.owner_name}/{task.name}" for _, task in tasks)
-    confirm(invocation, f"Delete these tasks: {names}?")
+    confirm(invocation.options.yes, f"Delete these tasks: {names}?")
     for path, task in tasks:
         with add_action_to_errors(f'delete task "{task.name}"'):
             client.request("DELETE", path, expect=(202, 204))
@@ -308,13 +300,14 @@ def _delete(invocation: Invocation) -> int:
     return 0
 
 
-def _pause(invocation: Invocation) -> int:
+@implements(PAUSE)
+def _pause(invocation: Invocation[YesOption]) -> int:
     client = session.client(invocation)
     path, task = _fetch(client, invocation.args[0])
     name = f"{task.owner_name}/{task.name}"
     if task.status == "paused":
         raise CoderError("paused", f"task {name} is already paused", "Resume it with `coder task resume`.")
-    confirm(invocation, f"Pause task {name}?")
+    confirm(invocation.options.yes, f"Pause task {name}?")
     with add_action_to_errors(f'pause task "{name}"'):
         build = read(client.request("POST", f"{path}/pause", expect=(202,)), PauseTaskResponse).workspace_build
     if build is not None:
@@ -323,125 +316,19 @@ def _pause(invocation: Invocation) -> int:
     return 0
 
 
-def _resume(invocation: Invocation) -> int:
+@implements(RESUME)
+def _resume(invocation: Invocation[TaskResumeOptions]) -> int:
     client = session.client(invocation)
     path, task = _fetch(client, invocation.args[0])
     name = f"{task.owner_name}/{task.name}"
     if task.status in {"active", "initializing", "pending"}:
         raise CoderError("running", f"task {name} is already {task.status}", "Only a paused task can be resumed.")
-    confirm(invocation, f"Resume task {name}?")
+    confirm(invocation.options.yes, f"Resume task {name}?")
     with add_action_to_errors(f'resume task "{name}"'):
         build = read(client.request("POST", f"{path}/resume", expect=(202,)), ResumeTaskResponse).workspace_build
-    if invocation["no_wait"] or build is None:
+    if invocation.options.no_wait or build is None:
         sys.stdout.write(f"Resuming task {name} in the background.\n")
         return 0
     watch_build(client, build)
     sys.stdout.write(f"\nThe {name} task has been resumed at {datetime.now().astimezone():%b %d %H:%M:%S}!\n")
     return 0
-
-
-def _flag(name: str, help: str, short: str = "") -> Option:
-    return Option(name.replace("-", "_"), name, short=short, kind="bool", default=False, help=help)
-
-
-_STDIN = _flag("stdin", "Read the input from standard input instead of the arguments.")
-
-CREATE = Command(
-    words="task create",
-    summary="Create a task",
-    usage="[input]",
-    run=_create,
-    max_args=1,
-    options=(
-        Option("name", "name", help="Name of the task; generated from its input if not set."),
-        Option("owner", "owner", default="me", help='Owner of the task, by name or id; "me" is the current user.'),
-        Option(
-            "template",
-            "template",
-            "CODER_TASK_TEMPLATE_NAME",
-            help="Name of the template for the task's workspace; required if several support tasks.",
-        ),
-        Option(
-            "template_version",
-            "template-version",
-            "CODER_TASK_TEMPLATE_VERSION",
-            help="Name of the template version; defaults to the active version.",
-        ),
-        Option(
-            "preset",
-            "preset",
-            "CODER_TASK_PRESET_NAME",
-            default="none",
-            help='Use the parameter values of this preset; "none" uses the template\'s defaults.',
-        ),
-        _STDIN,
-        _flag("quiet", "Print only the id of the new task, for scripts.", "q"),
-        ORG,
-    ),
-)
-LIST = Command(
-    words="task list",
-    summary="List tasks",
-    run=_list,
-    max_args=0,
-    options=(
-        Option("status", "status", choices=STATUSES, help="List only tasks in this state."),
-        _flag("all", "List all tasks you can see, not only your own.", "a"),
-        Option("user", "user", help="List the tasks of this user, by name or id."),
-        _flag("quiet", "Print only ids, one per line, for scripts.", "q"),
-        column_option(COLUMNS, ("name", "status", "state", "state changed", "message")),
-        output_option(),
-    ),
-)
-STATUS = Command(
-    words="task status",
-    summary="Show the status of a task",
-    usage="<task>",
-    run=_status,
-    min_args=1,
-    max_args=1,
-    options=(
-        _flag("watch", "Print every state change until the task ends."),
-        column_option((*COLUMNS, "healthy"), ("state changed", "status", "healthy", "state", "message")),
-        output_option(),
-    ),
-)
-LOGS = Command(
-    words="task logs",
-    summary="Show the conversation of a task",
-    usage="<task>",
-    run=_logs,
-    min_args=1,
-    max_args=1,
-    options=(column_option(LOG_COLUMNS, ("type", "content")), output_option()),
-)
-SEND = Command(
-    words="task send",
-    summary="Send input to a task",
-    usage="<task> [input]",
-    run=_send,
-    min_args=1,
-    max_args=2,
-    options=(_STDIN,),
-)
-DELETE = Command(
-    words="task delete", summary="Delete tasks", usage="<task>...", run=_delete, min_args=1, options=(YES,)
-)
-PAUSE = Command(
-    words="task pause",
-    summary="Pause a task and stop its workspace",
-    usage="<task>",
-    run=_pause,
-    min_args=1,
-    max_args=1,
-    options=(YES,),
-)
-RESUME = Command(
-    words="task resume",
-    summary="Resume a paused task",
-    usage="<task>",
-    run=_resume,
-    min_args=1,
-    max_args=1,
-    options=(_flag("no-wait", "Return when the start is queued instead of waiting for it to finish."), YES),
-)

@@ -20,6 +20,7 @@ fail in the provisioner, or silently mean something else.
 from __future__ import annotations
 
 import io
+import shlex
 import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -178,6 +179,4 @@ def _missing(fact: str, item: Skipped) -> CoderError:
 
 def quote(path: str) -> str:
     """Return a path as a word of a shell."""
-    import shlex
-
     return shlex.quote(path)

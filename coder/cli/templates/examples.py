@@ -7,26 +7,16 @@ import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import coder.coderd
 from coder.base.errors import CoderError
 from coder.base.tar_files import extract_all
+from coder.coderd.services.templates.examples import examples as bundled
 
 if TYPE_CHECKING:
     from coder.coderd.services.templates.examples import Example
 
 
-_FOLDER = Path(coder.coderd.__file__).parent / "examples"
-
-
-def example_ids() -> tuple[str, ...]:
-    """Return the names of the bundled examples, without reading them."""
-    return tuple(sorted(path.parent.name for path in _FOLDER.glob("*/README.md")))
-
-
 def examples() -> dict[str, Example]:
     """Return the bundled examples by id."""
-    from coder.coderd.services.templates.examples import examples as bundled
-
     return {example.id: example for example in bundled()}
 
 

@@ -7,8 +7,9 @@ from uuid import UUID
 from coder.api.templates.template_versions import TemplateVersion
 from coder.api.templates.templates import Template
 from coder.base.errors import CoderError
-from coder.cli.choices import Choice, is_interactive, select, select_many
-from coder.cli.output import ask
+from coder.cli.ui.choices import is_interactive, select, select_many
+from coder.cli.ui.chooser import Choice
+from coder.cli.ui.output import ask
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 

@@ -11,9 +11,11 @@ from pathlib import Path
 
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli.command import Invocation
-from coder.cli.output import confirm, say
+from coder.cli.core.command import Invocation
+from coder.cli.core.options import YesOption
+from coder.cli.declarations.templates.templates import TemplatesPushOptions
 from coder.cli.templates.archive import LIMIT, pack_directory
+from coder.cli.ui.output import confirm, say
 from coder.net.blocking import BlockingClient
 
 STANDARD_INPUT = "-"
@@ -35,7 +37,7 @@ class Source:
             raise CoderError("usage", "a template name is required if the archive comes from standard input")
         return Path(self.path).absolute().name
 
-    def archive(self, invocation: Invocation, client: BlockingClient) -> bytes:
+    def archive(self, invocation: Invocation[TemplatesPushOptions], client: BlockingClient) -> bytes:
         """Return the bytes to upload. Ask for confirmation, except for standard input."""
         if self.path != STANDARD_INPUT:
             return _pack(invocation, client, Path(self.path))
@@ -45,13 +47,13 @@ class Source:
         return data
 
 
-def source_of(invocation: Invocation) -> Source:
+def source_of(invocation: Invocation[TemplatesPushOptions]) -> Source:
     """Return the source of the flag, or an archive that is piped into the command without one.
 
     An empty input, such as that of a scheduled job, or a text, such as `yes |`, is no archive: the current directory is
     used.
     """
-    chosen = str(invocation["directory"])
+    chosen = str(invocation.options.directory)
     if invocation.sources["directory"] != "default":
         return Source(chosen)
     return Source(STANDARD_INPUT if _is_archive_piped() else chosen)
@@ -85,18 +87,18 @@ def is_archive(first: bytes) -> bool:
     return first.startswith(b"PK\x03\x04") or b"\x00" in first
 
 
-def _pack(invocation: Invocation, client: BlockingClient, directory: Path) -> bytes:
+def _pack(invocation: Invocation[TemplatesPushOptions], client: BlockingClient, directory: Path) -> bytes:
     """Return the archive of a directory, or the named file itself. Ask for confirmation before the upload."""
     if directory.is_file():
         return _confirmed(invocation, directory, directory.read_bytes(), 1)
     if not directory.is_dir():
         message = f"check for lockfile: dir has lockfile: open {directory}: no such file or directory"
         raise CoderError("no_directory", message)
-    if not (directory / ".terraform.lock.hcl").exists() and not invocation["ignore_lockfile"]:
+    if not (directory / ".terraform.lock.hcl").exists() and not invocation.options.ignore_lockfile:
         say("No .terraform.lock.hcl file found: provider versions are not pinned for this template.")
     sys.stdout.write(f"Packing {directory}\n")
     try:
-        packed = pack_directory(directory, invocation["include"])
+        packed = pack_directory(directory, invocation.options.include)
     except CoderError as error:
         raise CoderError(error.code, f'upload: Post "{client.policy.url}/api/v2/files"') from error
     for item in packed.skipped:
@@ -104,7 +106,11 @@ def _pack(invocation: Invocation, client: BlockingClient, directory: Path) -> by
     return _confirmed(invocation, directory, packed.archive, packed.files)
 
 
-def _confirmed(invocation: Invocation, source: Path, archive: bytes, files: int) -> bytes:
+def _confirmed(invocation: Invocation[YesOption], source: Path, archive: bytes, files: int) -> bytes:
     size = f"{len(archive) / 1024:.0f} KiB" if len(archive) < 1 << 20 else f"{len(archive) / (1 << 20):.1f} MiB"
-    confirm(invocation, f"Upload {quoted(source)}? ({files} file{'' if files == 1 else 's'}, {size})", default=True)
+    confirm(
+        invocation.options.yes,
+        f"Upload {quoted(source)}? ({files} file{'' if files == 1 else 's'}, {size})",
+        default=True,
+    )
     return archive

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
 from coder.domain.hcl.json_syntax import native_syntax_untrusted
 from coder.domain.hcl.lexer import HclError
 from coder.domain.hcl.parser import parse_file_untrusted
-from coder.domain.hcl.tree import FunctionCall, HclAttribute, HclBlock, HclBody, TemplateExpression, Variable
+from coder.domain.hcl.tree import (
+    Expression,
+    FunctionCall,
+    HclAttribute,
+    HclBlock,
+    HclBody,
+    TemplateExpression,
+    Variable,
+)
 
 TERRAFORM_FILES = (".tf", ".tf.json")
 _FILE_FUNCTIONS = frozenset(
@@ -64,7 +71,7 @@ class _Reader:
         for inner in body.blocks:
             self.read_body(inner.body, inner)
 
-    def _read(self, node: Any) -> None:
+    def _read(self, node: object) -> None:
         """Read an expression and those in it."""
         if isinstance(node, FunctionCall) and node.name in {*_FILE_FUNCTIONS, _CHECK} and node.arguments:
             path = self._path(node.arguments[0], PurePosixPath())
@@ -80,16 +87,18 @@ class _Reader:
         if isinstance(node, tuple):
             for item in node:
                 self._read(item)
-        elif hasattr(node, "__dataclass_fields__"):
+        elif is_dataclass(node) and not isinstance(node, type):
             for field in fields(node):
                 self._read(getattr(node, field.name))
 
-    def _name(self, node: Any, *, relative_to: PurePosixPath | None = None, is_source: bool = False) -> None:
+    def _name(self, node: Expression, *, relative_to: PurePosixPath | None = None, is_source: bool = False) -> None:
         path = self._path(node, relative_to, is_source=is_source)
         if path is not None:
             self.named.append(Reference(path, node.span.line))
 
-    def _path(self, node: Any, relative_to: PurePosixPath | None, *, is_source: bool = False) -> PurePosixPath | None:
+    def _path(
+        self, node: object, relative_to: PurePosixPath | None, *, is_source: bool = False
+    ) -> PurePosixPath | None:
         """Return the path of a constant text; None for other expressions, and for paths outside the template.
 
         Texts are relative to `relative_to`; a module's source is a path only if it begins with a dot.
@@ -108,7 +117,7 @@ class _Reader:
         return None if path.startswith("..") or path == "." else PurePosixPath(path)
 
 
-def _base(node: Any) -> str:
+def _base(node: object) -> str:
     """Return NAME of `path.NAME`; "" for other expressions."""
     if isinstance(node, HclAttribute) and isinstance(node.of, Variable) and node.of.name == "path":
         return node.name

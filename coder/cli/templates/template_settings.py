@@ -5,29 +5,39 @@ from __future__ import annotations
 import io
 import sys
 import tarfile
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
 from coder.api.templates.template_versions import ArchiveTemplateVersionsResponse, TemplateVersion
 from coder.api.templates.templates import Template
-from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.tar_files import extract_all
-from coder.cli import session
-from coder.cli.command import ORG, YES, Command, Invocation
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import confirm, say
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.core.options import OrgOption
+from coder.cli.core.value_text import milliseconds
+from coder.cli.declarations.templates.template_settings import (
+    ARCHIVE,
+    EDIT,
+    PULL,
+    TemplatesArchiveOptions,
+    TemplatesEditOptions,
+    TemplatesPullOptions,
+)
 from coder.cli.templates.pickers import ask_templates
 from coder.cli.templates.templates import organization_of
+from coder.cli.ui.output import confirm, say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
 WEEK = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
-def find_template(invocation: Invocation, client: BlockingClient, name: str, trying: str) -> Template:
+def find_template(invocation: Invocation[OrgOption], client: BlockingClient, name: str, trying: str) -> Template:
     """Return a template of the selected organization. Raise CoderError that names the attempted action."""
     organization = organization_of(invocation, client)
     with add_action_to_errors(trying):
@@ -60,40 +70,37 @@ _SWITCHES = (
 )
 
 
-def _edit(invocation: Invocation) -> int:
+@implements(EDIT)
+def _edit(invocation: Invocation[TemplatesEditOptions]) -> int:
     client = session.client(invocation)
     template = find_template(invocation, client, invocation.args[0], "get workspace template")
     body = _changes(invocation, template)
-    confirm(invocation, "Confirm save of template metadata?")
+    confirm(invocation.options.yes, "Confirm save of template metadata?")
     with add_action_to_errors("update template metadata"):
         client.request("PATCH", f"/api/v2/templates/{template.id}", json=body)
     sys.stdout.write(f"Updated template metadata at {_now()}!\n")
     return 0
 
 
-def _changes(invocation: Invocation, template: Template) -> dict[str, object]:
+def _changes(invocation: Invocation[TemplatesEditOptions], template: Template) -> dict[str, object]:
     """Return the changes from flags; settings without a flag keep their values."""
-    body: dict[str, object] = {}
-    for option, key in (*_TEXTS, *_SWITCHES):
-        if invocation.given(option):
-            body[key] = invocation[option]
-    for option, key in _TIMES:
-        if invocation.given(option):
-            body[key] = int(invocation[option].total_seconds() * 1000)
+    body = invocation.given_values(dict((*_TEXTS, *_SWITCHES)))
+    times = invocation.given_values(dict(_TIMES))
+    body |= {key: milliseconds(value) for key, value in times.items() if isinstance(value, timedelta)}
     if invocation.given("private"):
-        body["disable_everyone_group_access"] = invocation["private"]
+        body["disable_everyone_group_access"] = invocation.options.private
     if invocation.given("stop_days") or invocation.given("stop_weeks"):
         before = template.autostop_requirement
-        days = _days(invocation, "stop_days", "none") if invocation.given("stop_days") else before.days_of_week
-        weeks = invocation["stop_weeks"] if invocation.given("stop_weeks") else before.weeks
+        days = _days(invocation.options.stop_days, "none") if invocation.given("stop_days") else before.days_of_week
+        weeks = invocation.options.stop_weeks if invocation.given("stop_weeks") else before.weeks
         body["autostop_requirement"] = {"days_of_week": days, "weeks": weeks}
     if invocation.given("start_days"):
-        body["autostart_requirement"] = {"days_of_week": _days(invocation, "start_days", "all")}
+        body["autostart_requirement"] = {"days_of_week": _days(invocation.options.start_days, "all")}
     return body
 
 
-def _days(invocation: Invocation, option: str, word: str) -> list[str]:
-    chosen = [day.lower() for day in invocation[option]]
+def _days(given: Sequence[str], word: str) -> list[str]:
+    chosen = [day.lower() for day in given]
     if word in chosen:
         if len(chosen) > 1:
             raise CoderError("usage", f"{quoted(word)} cannot be combined with days of the week")
@@ -106,129 +113,23 @@ def _days(invocation: Invocation, option: str, word: str) -> list[str]:
 
 
 def _now() -> str:
-    from datetime import datetime
-
     return datetime.now().astimezone().strftime("%b %d %H:%M:%S")
-
-
-def _text(name: str, flag: str, text: str) -> Option:
-    return Option(name, flag, help=text)
-
-
-def _duration(name: str, flag: str, text: str) -> Option:
-    return Option(name, flag, kind="duration", default=timedelta(), help=text)
-
-
-def _switch(name: str, flag: str, default: bool, text: str) -> Option:
-    return Option(name, flag, kind="bool", default=default, help=text)
-
-
-EDIT = Command(
-    words="templates edit",
-    summary="Edit the metadata of a template by name.",
-    usage="<template>",
-    run=_edit,
-    min_args=1,
-    max_args=1,
-    options=(
-        _text("name", "name", "New name; links and scripts that use the old name stop working."),
-        _text("display_name", "display-name", "New display name; the name for commands does not change."),
-        _text("description", "description", "New description, shown in the list of templates."),
-        _text(
-            "deprecated",
-            "deprecated",
-            "Deprecate the template with this message, which blocks new workspaces; empty reverts it.",
-        ),
-        _text("icon", "icon", "Path or URL of the new icon, like /icon/docker.png."),
-        _duration(
-            "default_ttl", "default-ttl", "Stop new workspaces this long after each start, like 24h; 0 disables it."
-        ),
-        _duration(
-            "activity_bump",
-            "activity-bump",
-            "Extend the stop time by this long on workspace activity, like 1h; 0 disables it.",
-        ),
-        _duration(
-            "autostop_reminder",
-            "autostop-reminder",
-            "Notify owners this long before their workspace stops, like 30m; 0 disables it.",
-        ),
-        Option(
-            "start_days",
-            "autostart-requirement-weekdays",
-            kind="string-array",
-            default=(),
-            choices=(*WEEK, "all"),
-            help='Days on which autostart is allowed, separated by commas, or "all".',
-        ),
-        Option(
-            "stop_days",
-            "autostop-requirement-weekdays",
-            kind="string-array",
-            default=(),
-            choices=(*WEEK, "none"),
-            help='Days on which running workspaces must stop to get updates, or "none".',
-        ),
-        Option(
-            "stop_weeks",
-            "autostop-requirement-weeks",
-            kind="int",
-            default=0,
-            help="Number of weeks between two required stops; 1 is every week.",
-        ),
-        _duration(
-            "failure_ttl",
-            "failure-ttl",
-            "Stop workspaces this long after a failed build, like 1h; 0 disables it.",
-        ),
-        _duration(
-            "dormancy",
-            "dormancy-threshold",
-            "Mark workspaces dormant after this long without use, like 720h; 0 disables it.",
-        ),
-        _duration(
-            "deletion",
-            "dormancy-auto-deletion",
-            "Delete workspaces that are dormant for this long, like 720h; 0 disables it.",
-        ),
-        _switch(
-            "cancel",
-            "allow-user-cancel-workspace-jobs",
-            True,
-            "Allow users to cancel running builds of their workspaces.",
-        ),
-        _switch(
-            "autostart", "allow-user-autostart", True, "Allow users to set an autostart schedule for their workspaces."
-        ),
-        _switch("autostop", "allow-user-autostop", True, "Allow users to set an autostop time for their workspaces."),
-        _switch(
-            "require_active_version",
-            "require-active-version",
-            False,
-            "Require the active version for workspace starts; administrators are exempt.",
-        ),
-        _switch(
-            "private", "private", False, "Remove access of all users without an explicit grant to them or their group."
-        ),
-        ORG,
-        YES,
-    ),
-)
 
 
 # ---- pull
 
 
-def _pull(invocation: Invocation) -> int:
-    if invocation["tar"] and invocation["zip"]:
+@implements(PULL)
+def _pull(invocation: Invocation[TemplatesPullOptions]) -> int:
+    if invocation.options.tar and invocation.options.zip:
         raise CoderError("usage", "either tar or zip can be selected", "Use only one of them.")
     client = session.client(invocation)
     name = invocation.args[0]
     template = find_template(invocation, client, name, "get template by name")
-    version = _selected_version(client, template, invocation["version"])
-    shape = "?format=zip" if invocation["zip"] else ""
+    version = _selected_version(client, template, invocation.options.version)
+    shape = "?format=zip" if invocation.options.zip else ""
     data = client.request("GET", f"/api/v2/files/{version.job.file_id}{shape}").body
-    if invocation["tar"] or invocation["zip"]:
+    if invocation.options.tar or invocation.options.zip:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
         return 0
@@ -250,12 +151,12 @@ def _selected_version(client: BlockingClient, template: Template, name: str) -> 
     return named
 
 
-def _unpack(invocation: Invocation, data: bytes, directory: Path) -> None:
+def _unpack(invocation: Invocation[TemplatesPullOptions], data: bytes, directory: Path) -> None:
     if directory.exists() and not directory.is_dir():
         raise CoderError("exists", f"{directory} is not a directory", "Choose another destination.")
     if directory.is_dir() and any(directory.iterdir()):
         say(f"{directory} is not empty, existing files may be overwritten.")
-        confirm(invocation, "Overwrite existing files?")
+        confirm(invocation.options.yes, "Overwrite existing files?")
     directory.mkdir(parents=True, exist_ok=True)
     say(f"Extracting template to {quoted(directory)}")
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
@@ -265,67 +166,20 @@ def _unpack(invocation: Invocation, data: bytes, directory: Path) -> None:
             raise CoderError("extract", f"cannot extract the template to {directory}") from error
 
 
-PULL = Command(
-    words="templates pull",
-    summary="Download the active, latest, or specified version of a template to a path.",
-    usage="<name> [destination]",
-    run=_pull,
-    min_args=1,
-    max_args=2,
-    options=(
-        Option(
-            "tar",
-            "tar",
-            kind="bool",
-            default=False,
-            help="Write the files to standard output as a tar archive instead of a directory.",
-        ),
-        Option(
-            "zip",
-            "zip",
-            kind="bool",
-            default=False,
-            help="Write the files to standard output as a zip archive instead of a directory.",
-        ),
-        Option("version", "version", help='Version to download: a name, "active" (the default) or "latest".'),
-        ORG,
-        YES,
-    ),
-)
-
-
 # ---- archive
 
 
-def _archive(invocation: Invocation) -> int:
+@implements(ARCHIVE)
+def _archive(invocation: Invocation[TemplatesArchiveOptions]) -> int:
     client = session.client(invocation)
     names = invocation.args or ask_templates(client, organization_of(invocation, client).id)
     templates = [find_template(invocation, client, name, f'get template by name "{name}"') for name in names]
-    kind = "all unused" if invocation["all"] else "failed"
-    confirm(invocation, f"Archive {kind} versions of these templates: {', '.join(names)}?")
+    kind = "all unused" if invocation.options.all else "failed"
+    confirm(invocation.options.yes, f"Archive {kind} versions of these templates: {', '.join(names)}?")
     for template in templates:
         path = f"/api/v2/templates/{template.id}/versions/archive"
         with add_action_to_errors(f'archive template versions for "{template.name}"'):
-            answer = client.request("POST", path, json={"all": invocation["all"]})
+            answer = client.request("POST", path, json={"all": invocation.options.all})
         count = len(read(answer, ArchiveTemplateVersionsResponse).archived_ids)
         sys.stdout.write(f"Archived {count} versions from {template.name} at {_now()}!\n")
     return 0
-
-
-ARCHIVE = Command(
-    words="templates archive",
-    summary="Archive unused or failed template versions from a given template(s)",
-    usage="[template-name...]",
-    run=_archive,
-    options=(
-        Option(
-            "all",
-            "all",
-            kind="bool",
-            default=False,
-            help="Archive every version that no workspace uses, not only those that failed.",
-        ),
-        ORG,
-        YES,
-    ),
-)

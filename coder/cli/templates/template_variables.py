@@ -10,19 +10,25 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from coder.base.errors import CoderError
-from coder.cli.command import Invocation
-from coder.cli.value_text import expression_text, read_json, read_values
+from coder.cli.core.command import Invocation
+from coder.cli.core.value_text import expression_text, read_json, read_values
+from coder.cli.declarations.templates.templates import TemplatesPushOptions
 from coder.cli.workspaces.parameters import pairs
+from coder.domain.hcl.evaluate import evaluate
+from coder.domain.hcl.lexer import HclError
+from coder.domain.hcl.parser import parse_file_untrusted
+from coder.domain.hcl.scope import EvaluationScope
+from coder.domain.hcl.values import EvaluationError
 
 
-def variable_values(invocation: Invocation, directory: str) -> dict[str, str]:
+def variable_values(invocation: Invocation[TemplatesPushOptions], directory: str) -> dict[str, str]:
     """Return the values by name: flags override the flag's file, which overrides the directory's *.tfvars. Raise
     CoderError."""
     values: dict[str, str | None] = {} if directory == "-" else {**directory_values(Path(directory))}
-    if invocation["variables_file"]:
-        read = read_values(Path(invocation["variables_file"]), "variable")
+    if invocation.options.variables_file:
+        read = read_values(Path(invocation.options.variables_file), "variable")
         values |= {name: expression_text(value) for name, value in read.items()}
-    return _set(values) | pairs(invocation["variable"], "variable") | pairs(invocation["var"], "var")
+    return _set(values) | pairs(invocation.options.variable, "variable") | pairs(invocation.options.var, "var")
 
 
 def _set(values: Mapping[str, str | None]) -> dict[str, str]:
@@ -52,12 +58,6 @@ def _from_json(path: Path) -> dict[str, str | None]:
 
 
 def _from_hcl(path: Path) -> dict[str, str | None]:
-    from coder.domain.hcl.evaluate import evaluate
-    from coder.domain.hcl.lexer import HclError
-    from coder.domain.hcl.parser import parse_file_untrusted
-    from coder.domain.hcl.scope import EvaluationScope
-    from coder.domain.hcl.values import EvaluationError
-
     try:
         body = parse_file_untrusted(path.read_text(encoding="utf-8-sig", errors="replace"), path.name).body
         return {name: expression_text(evaluate(value, EvaluationScope({}))) for name, value in body.attributes.items()}

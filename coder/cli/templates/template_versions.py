@@ -9,29 +9,35 @@ from uuid import UUID
 from coder.api.templates.parameters import Preset
 from coder.api.templates.template_versions import TemplateVersion
 from coder.api.templates.templates import Template
-from coder.base.config import Option
-from coder.cli import session
-from coder.cli.choices import is_interactive
-from coder.cli.command import ORG, YES, Command, Invocation, UsageError, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import Row, ask, clock_time, confirm, print_rows, say
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.core.parsing import UsageError
+from coder.cli.declarations.templates.template_versions import (
+    ARCHIVE,
+    LIST,
+    PRESETS,
+    PROMOTE,
+    UNARCHIVE,
+    TemplatesPresetsListOptions,
+    TemplatesVersionsListOptions,
+    TemplatesVersionsPromoteOptions,
+)
+from coder.cli.declarations.templates.templates import TemplatesDeleteOptions
 from coder.cli.templates.pickers import ask_template, ask_version
 from coder.cli.templates.template_settings import find_template
 from coder.cli.templates.templates import organization_of
+from coder.cli.ui.choices import is_interactive
+from coder.cli.ui.output import Row, ask, clock_time, confirm, print_rows, say
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
 
-COLUMNS = ("id", "name", "created at", "created by", "status", "active", "archived")
-PRESET_COLUMNS = ("name", "description", "parameters", "default", "desired prebuild instances")
-TEMPLATE = Option(
-    "template", "template", "CODER_TEMPLATE_NAME", short="t", help="Name of the template that the version belongs to."
-)
 
-
-def _list(invocation: Invocation) -> int:
+@implements(LIST)
+def _list(invocation: Invocation[TemplatesVersionsListOptions]) -> int:
     client = session.client(invocation)
     template = find_template(invocation, client, invocation.args[0], "get template by name")
-    query = "?include_archived=true" if invocation["include_archived"] else ""
+    query = "?include_archived=true" if invocation.options.include_archived else ""
     versions = read_rows(client.request("GET", f"/api/v2/templates/{template.id}/versions{query}"), TemplateVersion)
     active = template.active_version_id
     print_rows(
@@ -54,14 +60,17 @@ def _row(version: TemplateVersion, active: UUID) -> Row:
     }
 
 
-def _promote(invocation: Invocation) -> int:
-    missing = [name for name in ("template", "template-version") if not invocation[name.replace("-", "_")]]
+@implements(PROMOTE)
+def _promote(invocation: Invocation[TemplatesVersionsPromoteOptions]) -> int:
+    options = invocation.options
+    required = {"template": options.template, "template-version": options.template_version}
+    missing = [name for name, value in required.items() if not value]
     if missing and not is_interactive():
         raise UsageError(f"Missing values for the required flags: {', '.join(missing)}")
     client = session.client(invocation)
-    name = invocation["template"] or ask_template(client, organization_of(invocation, client).id)
+    name = invocation.options.template or ask_template(client, organization_of(invocation, client).id)
     template = find_template(invocation, client, name, "get template by name")
-    version = _by_name(client, template, invocation["template_version"] or ask_version(client, template))
+    version = _by_name(client, template, invocation.options.template_version or ask_version(client, template))
     with add_action_to_errors("update active template version"):
         client.request("PATCH", f"/api/v2/templates/{template.id}/versions", json={"id": version.id})
     sys.stdout.write(f'Successfully promoted version "{version.name}" to active for template "{name}"\n')
@@ -74,15 +83,17 @@ def _by_name(client: BlockingClient, template: Template, name: str) -> TemplateV
         return read(client.request("GET", path), TemplateVersion)
 
 
-def _archive(invocation: Invocation) -> int:
+@implements(ARCHIVE)
+def _archive(invocation: Invocation[TemplatesDeleteOptions]) -> int:
     return _set_archived(invocation, archived=True)
 
 
-def _unarchive(invocation: Invocation) -> int:
+@implements(UNARCHIVE)
+def _unarchive(invocation: Invocation[TemplatesDeleteOptions]) -> int:
     return _set_archived(invocation, archived=False)
 
 
-def _set_archived(invocation: Invocation, *, archived: bool) -> int:
+def _set_archived(invocation: Invocation[TemplatesDeleteOptions], *, archived: bool) -> int:
     client = session.client(invocation)
     name, *names = invocation.args
     verb = "archive" if archived else "unarchive"
@@ -94,7 +105,9 @@ def _set_archived(invocation: Invocation, *, archived: bool) -> int:
         if version not in changed:
             say(f"Version {version.name} is already {verb}d.")
     if changed:
-        confirm(invocation, f"{verb.capitalize()} these versions: {', '.join(item.name for item in changed)}?")
+        confirm(
+            invocation.options.yes, f"{verb.capitalize()} these versions: {', '.join(item.name for item in changed)}?"
+        )
     for version in changed:
         with add_action_to_errors(f'{verb} template version "{version.name}"'):
             client.request("POST", f"/api/v2/templateversions/{version.id}/{verb}")
@@ -102,16 +115,17 @@ def _set_archived(invocation: Invocation, *, archived: bool) -> int:
     return 0
 
 
-def _presets(invocation: Invocation) -> int:
+@implements(PRESETS)
+def _presets(invocation: Invocation[TemplatesPresetsListOptions]) -> int:
     client = session.client(invocation)
     template = find_template(invocation, client, invocation.args[0], "get template by name")
     version_id, version_name = template.active_version_id, ""
-    if invocation["template_version"]:
-        version = _by_name(client, template, invocation["template_version"])
+    if invocation.options.template_version:
+        version = _by_name(client, template, invocation.options.template_version)
         version_id, version_name = version.id, version.name
     with add_action_to_errors("get template versions presets by template version"):
         presets = read_rows(client.request("GET", f"/api/v2/templateversions/{version_id}/presets"), Preset)
-    if not presets and invocation["output"] != "json":
+    if not presets and invocation.options.output != "json":
         which = f"template version {version_name}" if version_name else "the active version"
         say(f"No presets found for template {template.name} and {which}.")
         return 0
@@ -132,75 +146,3 @@ def _preset_row(preset: Preset) -> Row:
         "default": preset.Default,
         "desired prebuild instances": "-" if desired is None else str(desired),
     }
-
-
-LIST = Command(
-    words="templates versions list",
-    summary="List all the versions of the specified template",
-    usage="<template>",
-    run=_list,
-    min_args=1,
-    max_args=1,
-    options=(
-        column_option(COLUMNS, ("name", "created at", "created by", "status", "active")),
-        Option(
-            "include_archived",
-            "include-archived",
-            kind="bool",
-            default=False,
-            help="Also list versions that are archived.",
-        ),
-        output_option(),
-        ORG,
-    ),
-)
-PROMOTE = Command(
-    words="templates versions promote",
-    summary="Promote a template version to active.",
-    run=_promote,
-    max_args=0,
-    options=(
-        TEMPLATE,
-        Option(
-            "template_version",
-            "template-version",
-            "CODER_TEMPLATE_VERSION_NAME",
-            help="Name of the version to make active for new and updated workspaces.",
-        ),
-        ORG,
-    ),
-)
-ARCHIVE = Command(
-    words="templates versions archive",
-    summary="Archive a template version(s).",
-    usage="<template-name> [template-version-names...]",
-    run=_archive,
-    min_args=1,
-    options=(ORG, YES),
-)
-UNARCHIVE = Command(
-    words="templates versions unarchive",
-    summary="Unarchive a template version(s).",
-    usage="<template-name> [template-version-names...]",
-    run=_unarchive,
-    min_args=1,
-    options=(ORG, YES),
-)
-PRESETS = Command(
-    words="templates presets list",
-    summary="List all presets of the specified template. Defaults to the active template version.",
-    usage="<template>",
-    run=_presets,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option(
-            "template_version",
-            "template-version",
-            help="Name of the version whose presets to list; defaults to the active version.",
-        ),
-        column_option(PRESET_COLUMNS, PRESET_COLUMNS),
-        output_option(),
-        ORG,
-    ),
-)

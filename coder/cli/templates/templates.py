@@ -5,46 +5,54 @@ from __future__ import annotations
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from coder.base.config import Option
+from coder.api.people.organizations import Organization
+from coder.api.site.deployment import UploadResponse
+from coder.api.templates.template_versions import TemplateVersion, TemplateVersionVariable
+from coder.api.templates.templates import Template
+from coder.base.duration import format_duration
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
-from coder.cli.output import Row, api_time, ask, confirm, print_rows, say
-from coder.cli.progress import watch_job
-from coder.cli.provisioning.no_provisioner import WAIT, handle_no_provisioner
-from coder.cli.templates.examples import example_ids
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.options import OrgOption
+from coder.cli.core.value_text import milliseconds
+from coder.cli.declarations.templates.templates import (
+    CREATE,
+    DELETE,
+    INIT,
+    LIST,
+    PUSH,
+    TemplatesCreateOptions,
+    TemplatesDeleteOptions,
+    TemplatesInitOptions,
+    TemplatesListOptions,
+    TemplatesPushOptions,
+)
+from coder.cli.provisioning.no_provisioner import handle_no_provisioner
+from coder.cli.templates.examples import examples, unpack_example
+from coder.cli.templates.pickers import ask_templates
 from coder.cli.templates.push_source import source_of
 from coder.cli.templates.template_variables import variable_values
+from coder.cli.ui.choices import select
+from coder.cli.ui.chooser import Choice
+from coder.cli.ui.output import Row, api_time, ask, confirm, print_rows, say
+from coder.cli.ui.progress import watch_job
 from coder.cli.workspaces.parameters import pairs
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
-if TYPE_CHECKING:
-    from coder.api.people.organizations import Organization
-    from coder.api.templates.template_versions import TemplateVersion, TemplateVersionVariable
-    from coder.api.templates.templates import Template
 
-LIST_COLUMNS = (
-    "name", "created at", "last updated", "organization id", "organization name", "provisioner", "active version id",
-    "used by", "default ttl",
-)  # fmt: skip
-
-
-def organization_of(invocation: Invocation, client: BlockingClient) -> Organization:
+def organization_of(invocation: Invocation[OrgOption], client: BlockingClient) -> Organization:
     """Return the organization of the flag or the saved file, else the only one. Raise CoderError for several."""
     return find_organization(invocation, client)[0]
 
 
-def find_organization(invocation: Invocation, client: BlockingClient) -> tuple[Organization, object]:
+def find_organization(invocation: Invocation[OrgOption], client: BlockingClient) -> tuple[Organization, object]:
     """Return the result of `organization_of` with the server's answer."""
-    from coder.api.people.organizations import Organization
-
-    chosen = invocation["org"] or session.read_file(session.config_dir(invocation), "organization")
+    chosen = invocation.options.org or session.read_file(session.config_dir(invocation), "organization")
     if chosen:
         return named_organization(client, chosen)
     organizations = read_rows(client.request("GET", "/api/v2/users/me/organizations"), Organization)
@@ -60,21 +68,18 @@ def find_organization(invocation: Invocation, client: BlockingClient) -> tuple[O
 
 def named_organization(client: BlockingClient, name: str) -> tuple[Organization, object]:
     """Return the organization with this name or id, with the server's answer."""
-    from coder.api.people.organizations import Organization
-
     answer = client.request("GET", f"/api/v2/organizations/{quote(name, safe='')}")
     return read(answer, Organization), answer.json()
 
 
-def _list(invocation: Invocation) -> int:
-    from coder.api.templates.templates import Template
-
+@implements(LIST)
+def _list(invocation: Invocation[TemplatesListOptions]) -> int:
     client = session.client(invocation)
     templates = read_rows(client.request("GET", "/api/v2/templates"), Template)
-    if invocation["org"]:
+    if invocation.options.org:
         organization = organization_of(invocation, client)
         templates = [template for template in templates if template[0].organization_id == organization.id]
-    if not templates and invocation["output"] != "json":
+    if not templates and invocation.options.output != "json":
         say("No templates found! Create one:\n\n  coder templates push\n")
         return 0
     print_rows(
@@ -102,23 +107,18 @@ def _row(template: Template) -> Row:
 
 
 def _ttl(milliseconds: int) -> str:
-    from coder.base.duration import format_duration
-
     return format_duration(timedelta(milliseconds=milliseconds)) if milliseconds else ""
 
 
-def _init(invocation: Invocation) -> int:
+@implements(INIT)
+def _init(invocation: Invocation[TemplatesInitOptions]) -> int:
     """Write a bundled example. This works without a server: the examples are package data."""
-    from coder.cli.templates.examples import examples, unpack_example
-
     known = examples()
-    ident = invocation["id"]
+    ident = invocation.options.id
     target = Path(invocation.args[0]) if invocation.args else None
     if not ident and target is not None and target.name in known:
         ident = target.name  # `templates init local-process` names both the example and the directory
     if not ident:
-        from coder.cli.choices import Choice, select
-
         choices = [Choice(name, name, example.description) for name, example in known.items()]
         ident = select("Choose a template:", choices, default=next(iter(known)))
     if ident not in known:  # the answer of the prompt
@@ -130,7 +130,9 @@ def _init(invocation: Invocation) -> int:
     return 0
 
 
-def _push(invocation: Invocation) -> int:
+@implements(CREATE)
+@implements(PUSH)
+def _push(invocation: Invocation[TemplatesPushOptions]) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     source = source_of(invocation)
@@ -147,8 +149,6 @@ def _push(invocation: Invocation) -> int:
 
 
 def _find_template(client: BlockingClient, organization: Organization, name: str) -> Template | None:
-    from coder.api.templates.templates import Template
-
     try:
         return read(client.request("GET", f"/api/v2/organizations/{organization.id}/templates/{quote(name)}"), Template)
     except HttpError as error:
@@ -158,7 +158,7 @@ def _find_template(client: BlockingClient, organization: Organization, name: str
 
 
 def _create_version(
-    invocation: Invocation,
+    invocation: Invocation[TemplatesPushOptions],
     client: BlockingClient,
     organization: Organization,
     template: Template | None,
@@ -166,21 +166,18 @@ def _create_version(
     inputs: dict[str, dict[str, str]],
 ) -> TemplateVersion:
     """Upload and import a version, printing the import's log; prompt for missing variables and retry."""
-    from coder.api.site.deployment import UploadResponse
-    from coder.api.templates.template_versions import TemplateVersion
-
     kind = "application/zip" if archive[:4] == b"PK\x03\x04" else "application/x-tar"
     answer = client.request("POST", "/api/v2/files", body=archive, headers=(("Content-Type", kind),))
     values = dict(inputs["values"])
     body: dict[str, object] = {
         "storage_method": "file",
         "file_id": read(answer, UploadResponse).hash,
-        "provisioner": "terraform" if not invocation["test_provisioner"] else invocation["test_provisioner"],
+        "provisioner": "terraform" if not invocation.options.test_provisioner else invocation.options.test_provisioner,
         "tags": inputs["tags"],
-        "message": invocation["message"] or "Uploaded from the CLI",
+        "message": invocation.options.message or "Uploaded from the CLI",
     }
-    if invocation["name"]:
-        body["name"] = invocation["name"]
+    if invocation.options.name:
+        body["name"] = invocation.options.name
     if template is not None:
         body["template_id"] = template.id
     while True:
@@ -193,7 +190,7 @@ def _create_version(
             return watch_job(client, path, TemplateVersion)
         except CoderError:
             missing = _missing_variables(client, version, values)
-            if not missing or invocation["yes"]:
+            if not missing or invocation.options.yes:
                 raise
             values |= {item.name: ask(f"{item.name} ({item.description}):") for item in missing}
             body.pop("name", None)
@@ -202,8 +199,6 @@ def _create_version(
 def _missing_variables(
     client: BlockingClient, version: TemplateVersion, values: dict[str, str]
 ) -> list[TemplateVersionVariable]:
-    from coder.api.templates.template_versions import TemplateVersion, TemplateVersionVariable
-
     path = f"/api/v2/templateversions/{version.id}"
     if read(client.request("GET", path), TemplateVersion).job.error_code != "REQUIRED_TEMPLATE_VARIABLES":
         return []
@@ -211,11 +206,11 @@ def _missing_variables(
     return [item for item in listed if item.required and item.name not in values]
 
 
-def _tags(invocation: Invocation, client: BlockingClient, template: Template | None) -> dict[str, str]:
+def _tags(
+    invocation: Invocation[TemplatesPushOptions], client: BlockingClient, template: Template | None
+) -> dict[str, str]:
     """Return and print the requested tags, or those of the active version."""
-    from coder.api.templates.template_versions import TemplateVersion
-
-    requested = invocation["provisioner_tag"]
+    requested = invocation.options.provisioner_tag
     tags: dict[str, str] = {}
     if requested and requested != ("-",):
         tags = pairs(requested, "provisioner-tag")
@@ -229,7 +224,7 @@ def _tags(invocation: Invocation, client: BlockingClient, template: Template | N
 
 
 def _finish_push(
-    invocation: Invocation,
+    invocation: Invocation[TemplatesPushOptions],
     client: BlockingClient,
     organization: Organization,
     name: str,
@@ -242,37 +237,35 @@ def _finish_push(
         sys.stdout.write(f"The {name} template has been created! Developers can provision a workspace with it:\n\n")
         sys.stdout.write(f"  coder create --template={name} [workspace name]\n\n")
         return
-    if invocation["activate"]:
+    if invocation.options.activate:
         client.request("PATCH", f"/api/v2/templates/{template.id}/versions", json={"id": version.id})
     sys.stdout.write(f"Updated version at {api_time(version.created_at)}!\n")
 
 
-def _settings(invocation: Invocation) -> dict[str, object]:
+def _settings(invocation: Invocation[TemplatesPushOptions]) -> dict[str, object]:
     settings: dict[str, object] = {}
-    for option, key in (
-        ("default_ttl", "default_ttl_ms"),
-        ("failure_ttl", "failure_ttl_ms"),
-        ("dormancy", "dormant_ttl_ms"),
-        ("deletion", "delete_ttl_ms"),
-    ):
-        if invocation.options.get(option):
-            settings[key] = int(invocation[option].total_seconds() * 1000)
-    if invocation.options.get("private"):
+    options = invocation.options
+    if isinstance(options, TemplatesCreateOptions):
+        times = {
+            "default_ttl_ms": options.default_ttl,
+            "failure_ttl_ms": options.failure_ttl,
+            "dormant_ttl_ms": options.dormancy,
+            "delete_ttl_ms": options.deletion,
+        }
+        settings |= {key: milliseconds(value) for key, value in times.items() if value}
+    if options.private:
         settings["disable_everyone_group_access"] = True
-    if invocation.options.get("require_active_version"):
+    if options.require_active_version:
         settings["require_active_version"] = True
     return settings
 
 
-def _delete(invocation: Invocation) -> int:
-    from coder.api.templates.templates import Template
-
+@implements(DELETE)
+def _delete(invocation: Invocation[TemplatesDeleteOptions]) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
-    from coder.cli.templates.pickers import ask_templates
-
     names = invocation.args or ask_templates(client, organization.id)
-    confirm(invocation, f"Delete these templates: {', '.join(names)}?")
+    confirm(invocation.options.yes, f"Delete these templates: {', '.join(names)}?")
     for name in names:
         path = f"/api/v2/organizations/{organization.id}/templates/{quote(name)}"
         template = read(client.request("GET", path), Template)
@@ -282,164 +275,3 @@ def _delete(invocation: Invocation) -> int:
             raise CoderError("delete", f'delete template "{name}"') from error
         sys.stdout.write(f"Deleted template {name}!\n")
     return 0
-
-
-def _duration(name: str, flag: str, text: str, default: timedelta = timedelta()) -> Option:
-    return Option(name, flag, kind="duration", default=default, help=text)
-
-
-_PUSH_OPTIONS = (
-    Option(
-        "directory",
-        "directory",
-        short="d",
-        default=".",
-        help='Directory with the template\'s files; "-" reads a tar archive from standard input, as does a pipe '
-        "without this flag.",
-    ),
-    Option(
-        "include",
-        "include",
-        kind="string-array",
-        default=(),
-        help="Pattern of paths to upload although they are hidden, state, values of variables, links out of the "
-        "template, or large; may be repeated.",
-    ),
-    Option(
-        "variables_file",
-        "variables-file",
-        help='YAML file with values of Terraform variables, one "name: value" per line.',
-    ),
-    Option(
-        "variable",
-        "variable",
-        kind="string-array",
-        default=(),
-        help="Value of a Terraform variable, like image=debian; may be repeated.",
-    ),
-    Option(
-        "var",
-        "var",
-        kind="string-array",
-        default=(),
-        help="Value of a Terraform variable, name=value; the same as --variable.",
-    ),
-    Option(
-        "provisioner_tag",
-        "provisioner-tag",
-        kind="string-array",
-        default=(),
-        help='Required provisioner tag, key=value; "-" removes all tags.',
-    ),
-    Option("name", "name", help="Name of the new version; generated if not set."),
-    Option(
-        "always_prompt",
-        "always-prompt",
-        kind="bool",
-        default=False,
-        help="Prompt for every variable, including those that have a value.",
-    ),
-    Option(
-        "activate",
-        "activate",
-        kind="bool",
-        default=True,
-        help="Make this the active version; =false keeps the current one.",
-    ),
-    Option(
-        "ignore_lockfile",
-        "ignore-lockfile",
-        kind="bool",
-        default=False,
-        help="Suppress the warning about a missing .terraform.lock.hcl, which pins providers.",
-    ),
-    Option(
-        "message",
-        "message",
-        short="m",
-        help="Message that describes the change, shown in the list of versions.",
-    ),
-    Option("test_provisioner", "test.provisioner", hidden=True),
-    WAIT,
-    ORG,
-    YES,
-)
-PUSH = Command(
-    words="templates push",
-    summary="Create or update a template from the current directory or as specified by flag",
-    usage="[template]",
-    run=_push,
-    max_args=1,
-    options=_PUSH_OPTIONS,
-)
-CREATE = Command(
-    words="templates create",
-    summary="Create a template from the current directory or as specified by flag",
-    usage="[template]",
-    run=_push,
-    max_args=1,
-    options=(
-        *_PUSH_OPTIONS,
-        Option(
-            "private",
-            "private",
-            kind="bool",
-            default=False,
-            help="Restrict the template to you and administrators until you grant access to others.",
-        ),
-        Option(
-            "require_active_version",
-            "require-active-version",
-            kind="bool",
-            default=False,
-            help="Require the active version for workspace starts; administrators are exempt.",
-        ),
-        _duration(
-            "default_ttl",
-            "default-ttl",
-            "Stop new workspaces this long after each start, like 24h; 0 disables it.",
-            timedelta(hours=24),
-        ),
-        _duration(
-            "failure_ttl",
-            "failure-ttl",
-            "Stop workspaces this long after a failed build, like 1h; 0 disables it.",
-        ),
-        _duration(
-            "dormancy",
-            "dormancy-threshold",
-            "Mark workspaces dormant after this long without use, like 720h; 0 disables it.",
-        ),
-        _duration(
-            "deletion",
-            "dormancy-auto-deletion",
-            "Delete workspaces that are dormant for this long, like 720h; 0 disables it.",
-        ),
-    ),
-)
-LIST = Command(
-    words="templates list",
-    summary="List all the templates available for the organization",
-    run=_list,
-    max_args=0,
-    options=(
-        column_option(LIST_COLUMNS, ("name", "organization name", "last updated", "used by")),
-        output_option(),
-        ORG,
-    ),
-)
-INIT = Command(
-    words="templates init",
-    summary="Get started with a templated template",
-    usage="[directory]",
-    run=_init,
-    max_args=1,
-    options=(Option("id", "id", choices=example_ids(), help="Id of the example template; prompted for if not set."),),
-)
-DELETE = Command(
-    words="templates delete",
-    summary="Delete templates",
-    usage="[name...]",
-    run=_delete,
-    options=(ORG, YES),
-)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from coder.api.agents.agent_health import AgentDisconnect, AgentLight, AgentLights, LightValue
 from coder.base.duration import format_duration
-from coder.cli.output import since
+from coder.cli.ui.output import since
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
 from coder.net.errors import HttpError

@@ -5,28 +5,28 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from datetime import timedelta
 from urllib.parse import quote
 
 from coder.api.templates.parameters import Preset, WorkspaceBuildParameter
 from coder.api.templates.template_versions import TemplateVersion
 from coder.api.templates.templates import Template
 from coder.api.workspaces.workspaces import Workspace
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.choices import Choice, select
-from coder.cli.command import ORG, YES, Command, Invocation
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import ask_until, confirm
-from coder.cli.progress import watch_build
-from coder.cli.provisioning.no_provisioner import WAIT, handle_build
-from coder.cli.workspaces import parameters
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.declarations.workspaces.create import CREATE, CreateOptions
+from coder.cli.provisioning.no_provisioner import handle_build
+from coder.cli.ui.choices import select
+from coder.cli.ui.chooser import Choice
+from coder.cli.ui.output import ask_until, confirm
+from coder.cli.ui.progress import watch_build
 from coder.cli.workspaces.external_logins import require_logins
+from coder.cli.workspaces.find_workspace import find_workspace
 from coder.cli.workspaces.parameter_form import CREATE as CREATE_ACTION
 from coder.cli.workspaces.parameter_form import KnownValues, VersionParameters, resolve_values
 from coder.cli.workspaces.resource_tree import show_plan
-from coder.cli.workspaces.workspaces import find_workspace
+from coder.cli.workspaces.schedules import parse_schedule
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
@@ -35,13 +35,14 @@ NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
 VersionCheck = Callable[[TemplateVersion], None]
 
 
-def _create(invocation: Invocation) -> int:
+@implements(CREATE)
+def _create(invocation: Invocation[CreateOptions]) -> int:
     create_workspace(invocation, session.client(invocation))
     return 0
 
 
 def create_workspace(
-    invocation: Invocation, client: BlockingClient, *, check_version: VersionCheck | None = None
+    invocation: Invocation[CreateOptions], client: BlockingClient, *, check_version: VersionCheck | None = None
 ) -> Workspace:
     """Ask for confirmation, create the workspace and watch its build. Return the workspace after the build has
     ended."""
@@ -57,20 +58,20 @@ def create_workspace(
     values = resolve_values(invocation, VersionParameters(client, version.id, owner), known)
     _print_template(template, version, name)
     show_plan(invocation, client, version.id, name, values)
-    confirm(invocation, "Confirm create?", default=True)
+    confirm(invocation.options.yes, "Confirm create?", default=True)
     body = _request_body(invocation, name, template, version, values)
     if preset:
         body["template_version_preset_id"] = preset.ID
     workspace = read(client.request("POST", f"/api/v2/users/{quote(owner)}/workspaces", json=body), Workspace)
-    handle_build(invocation, client, workspace.latest_build, waits=not invocation["no_wait"])
-    if not invocation["no_wait"]:
+    handle_build(invocation, client, workspace.latest_build, waits=not invocation.options.no_wait)
+    if not invocation.options.no_wait:
         watch_build(client, workspace.latest_build)
         workspace = read(client.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
         sys.stdout.write(f"\nThe {workspace.name} workspace has been created!\n")
     return workspace
 
 
-def _owner_and_name(invocation: Invocation, client: BlockingClient) -> tuple[str, str]:
+def _owner_and_name(invocation: Invocation[CreateOptions], client: BlockingClient) -> tuple[str, str]:
     def fault(name_text: str) -> str:
         return _name_fault(name_text.rpartition("/")[2]) or _name_in_use(client, *_split(name_text))
 
@@ -105,13 +106,13 @@ def _name_in_use(client: BlockingClient, owner: str, name: str) -> str:
     return f'a workspace already exists named "{name}"'
 
 
-def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[Template, TemplateVersion]:
+def choose_template(invocation: Invocation[CreateOptions], client: BlockingClient) -> tuple[Template, TemplateVersion]:
     """Return the template and the version to build from, by flags or by a prompt on a terminal."""
     templates = read(client.request("GET", "/api/v2/templates"), list[Template])
-    organization = invocation["org"]
+    organization = invocation.options.org
     if organization:
         templates = [item for item in templates if organization in {str(item.organization_id), item.organization_name}]
-    template_name = invocation["template"]
+    template_name = invocation.options.template
     if not template_name:
         if not templates:
             raise CoderError("no_templates", "there are no templates", "Create one with `coder templates push`.")
@@ -124,8 +125,8 @@ def choose_template(invocation: Invocation, client: BlockingClient) -> tuple[Tem
             "ambiguous", f'several organizations have a template "{template_name}"', "Choose one with --org."
         )
     template = matches[0]
-    if invocation["template_version"]:
-        path = f"/api/v2/templates/{template.id}/versions/{quote(invocation['template_version'])}"
+    if invocation.options.template_version:
+        path = f"/api/v2/templates/{template.id}/versions/{quote(invocation.options.template_version)}"
     else:
         path = f"/api/v2/templateversions/{template.active_version_id}"
     return template, read(client.request("GET", path), TemplateVersion)
@@ -140,14 +141,14 @@ def _ask_template(templates: list[Template]) -> str:
     )
 
 
-def _source_workspace(invocation: Invocation, client: BlockingClient) -> Workspace | None:
+def _source_workspace(invocation: Invocation[CreateOptions], client: BlockingClient) -> Workspace | None:
     """Return the workspace whose values, template and version are copied. Raise CoderError."""
-    name = invocation["copy_parameters_from"]
+    name = invocation.options.copy_parameters_from
     if not name:
         return None
     with add_action_to_errors("get source workspace"):
         source = find_workspace(client, name)
-    template_name = invocation["template"]
+    template_name = invocation.options.template
     if template_name and template_name != source.template_name:
         message = f'{name} was created from template "{source.template_name}", not from "{template_name}"'
         raise CoderError("template", message, "Omit --template, or set the values with --parameter.")
@@ -155,10 +156,12 @@ def _source_workspace(invocation: Invocation, client: BlockingClient) -> Workspa
     return source
 
 
-def _template_of(invocation: Invocation, client: BlockingClient, source: Workspace) -> tuple[Template, TemplateVersion]:
+def _template_of(
+    invocation: Invocation[CreateOptions], client: BlockingClient, source: Workspace
+) -> tuple[Template, TemplateVersion]:
     template = read(client.request("GET", f"/api/v2/templates/{source.template_id}"), Template)
-    if invocation["template_version"]:
-        path = f"/api/v2/templates/{template.id}/versions/{quote(invocation['template_version'])}"
+    if invocation.options.template_version:
+        path = f"/api/v2/templates/{template.id}/versions/{quote(invocation.options.template_version)}"
     else:
         path = f"/api/v2/templateversions/{source.latest_build.template_version_id}"
     return template, read(client.request("GET", path), TemplateVersion)
@@ -174,9 +177,9 @@ def _parameters_of(client: BlockingClient, source: Workspace | None) -> dict[str
     }
 
 
-def _preset(invocation: Invocation, client: BlockingClient, version: TemplateVersion) -> Preset | None:
+def _preset(invocation: Invocation[CreateOptions], client: BlockingClient, version: TemplateVersion) -> Preset | None:
     """Return the preset of the flag, the default one, or the user's choice. Print the values it sets."""
-    name = invocation["preset"]
+    name = invocation.options.preset
     if name.lower() == "none":
         return None
     presets = read(client.request("GET", f"/api/v2/templateversions/{version.id}/presets"), list[Preset])
@@ -197,8 +200,8 @@ def _preset(invocation: Invocation, client: BlockingClient, version: TemplateVer
     return preset
 
 
-def _ask_preset(invocation: Invocation, presets: list[Preset]) -> Preset | None:
-    if not presets or invocation["yes"] or invocation["use_defaults"]:
+def _ask_preset(invocation: Invocation[CreateOptions], presets: list[Preset]) -> Preset | None:
+    if not presets or invocation.options.yes or invocation.options.use_defaults:
         return None
     sys.stdout.write("\nPresets of this template\n")
     choices = [Choice(preset.Name, preset.Name, preset.Description) for preset in presets]
@@ -213,91 +216,23 @@ def _print_template(template: Template, version: TemplateVersion, name: str) -> 
 
 
 def _request_body(
-    invocation: Invocation, name: str, template: Template, version: TemplateVersion, values: list[dict[str, str]]
+    invocation: Invocation[CreateOptions],
+    name: str,
+    template: Template,
+    version: TemplateVersion,
+    values: list[dict[str, str]],
 ) -> dict[str, object]:
     body: dict[str, object] = {
         "name": name,
         "rich_parameter_values": values,
-        "automatic_updates": invocation["automatic_updates"],
+        "automatic_updates": invocation.options.automatic_updates,
     }
-    if invocation["template_version"] or invocation["copy_parameters_from"]:
+    if invocation.options.template_version or invocation.options.copy_parameters_from:
         body["template_version_id"] = version.id
     else:
         body["template_id"] = template.id
-    if invocation["stop_after"]:
-        body["ttl_ms"] = int(invocation["stop_after"].total_seconds() * 1000)
-    if invocation["start_at"]:
-        from coder.cli.workspaces.schedules import parse_schedule
-
-        body["autostart_schedule"] = parse_schedule(invocation["start_at"].split())
+    if invocation.options.stop_after:
+        body["ttl_ms"] = int(invocation.options.stop_after.total_seconds() * 1000)
+    if invocation.options.start_at:
+        body["autostart_schedule"] = parse_schedule(invocation.options.start_at.split())
     return body
-
-
-CREATE = Command(
-    words="create",
-    summary="Create a workspace",
-    usage="[workspace]",
-    run=_create,
-    max_args=1,
-    options=(
-        Option(
-            "template",
-            "template",
-            "CODER_TEMPLATE_NAME",
-            short="t",
-            help="Name of the template for the workspace; prompted for if not set.",
-        ),
-        Option(
-            "template_version",
-            "template-version",
-            "CODER_TEMPLATE_VERSION",
-            help="Name of the template version; defaults to the active version.",
-        ),
-        Option(
-            "preset",
-            "preset",
-            "CODER_PRESET_NAME",
-            help='Use the parameter values of this preset; "none" takes none and does not ask.',
-        ),
-        Option(
-            "start_at",
-            "start-at",
-            "CODER_WORKSPACE_START_AT",
-            help='Autostart schedule, like "9:00AM Mon-Fri Europe/Berlin".',
-        ),
-        Option(
-            "stop_after",
-            "stop-after",
-            "CODER_WORKSPACE_STOP_AFTER",
-            kind="duration",
-            default=timedelta(),
-            help="Stop this long after each start, like 8h or 1h30m; defaults to the template's setting.",
-        ),
-        Option(
-            "automatic_updates",
-            "automatic-updates",
-            "CODER_WORKSPACE_AUTOMATIC_UPDATES",
-            default="never",
-            choices=("always", "never"),
-            help="Whether each start first updates the workspace to the template's active version.",
-        ),
-        Option(
-            "copy_parameters_from",
-            "copy-parameters-from",
-            "CODER_WORKSPACE_COPY_PARAMETERS_FROM",
-            help="Copy the template and parameter values of this workspace.",
-        ),
-        Option(
-            "no_wait",
-            "no-wait",
-            "CODER_CREATE_NO_WAIT",
-            kind="bool",
-            default=False,
-            help="Return when the build is queued instead of waiting for it to finish.",
-        ),
-        *parameters.OPTIONS,
-        WAIT,
-        ORG,
-        YES,
-    ),
-)

@@ -13,8 +13,9 @@ from uuid import UUID
 from coder.api.login.external_auth import TemplateVersionExternalAuth
 from coder.api.people.users import User
 from coder.base.errors import CoderError
-from coder.cli.command import Invocation
-from coder.cli.output import say
+from coder.cli.core.command import Invocation
+from coder.cli.core.options import Options
+from coder.cli.ui.output import say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
@@ -23,7 +24,9 @@ LIMIT = 900.0
 _POLL_SECONDS = 1.0
 
 
-def require_logins(invocation: Invocation, client: BlockingClient, version_id: UUID, owner: UUID | str) -> None:
+def require_logins(
+    invocation: Invocation[Options], client: BlockingClient, version_id: UUID, owner: UUID | str
+) -> None:
     """Return when `owner` (an id, a name or `me`) has every login that the version requires. Raise CoderError."""
     path = f"/api/v2/templateversions/{version_id}/external-auth"
     if not _missing(client, path):
@@ -48,8 +51,8 @@ def _missing(client: BlockingClient, path: str) -> list[TemplateVersionExternalA
     return [provider for provider in providers if not provider.authenticated and not provider.optional]
 
 
-def _open(invocation: Invocation, page: str) -> None:
-    if invocation.globals["no_open"] or not sys.stdin.isatty():
+def _open(invocation: Invocation[Options], page: str) -> None:
+    if invocation.globals.no_open or not sys.stdin.isatty():
         return
     import webbrowser
 

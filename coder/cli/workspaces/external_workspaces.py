@@ -15,19 +15,27 @@ from coder.api.templates.template_versions import TemplateVersion
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import Command, Invocation, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import print_json, say
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.declarations.workspaces.create import CreateOptions
+from coder.cli.declarations.workspaces.external_workspaces import (
+    AGENT_INSTRUCTIONS,
+    CREATE,
+    HEALTH,
+    LIST,
+    ROTATE_TOKEN,
+    ExternalAgentOptions,
+    ExternalWorkspacesListOptions,
+)
+from coder.cli.ui.output import print_json, say
 from coder.cli.workspaces.agent_health import fetch_health, format_health
-from coder.cli.workspaces.create import CREATE as _PLAIN_CREATE
 from coder.cli.workspaces.create import create_workspace
-from coder.cli.workspaces.workspaces import find_workspace, list_options, list_workspaces
+from coder.cli.workspaces.find_workspace import find_workspace
+from coder.cli.workspaces.workspaces import list_workspaces
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
-
-DEFAULT_COLUMNS = ("workspace", "template", "status", "healthy", "last built", "current version", "outdated")
 
 Answered = TypeVar("Answered", ExternalAgentCredentials, RotatedAgentToken)
 
@@ -40,8 +48,9 @@ class Attachment(Generic[Answered]):
     answer: Answered
 
 
-def _create(invocation: Invocation) -> int:
-    if not invocation["template"]:
+@implements(CREATE)
+def _create(invocation: Invocation[CreateOptions]) -> int:
+    if not invocation.options.template:
         raise CoderError(
             "usage", "--template is required", "List your external workspaces with `coder external-workspaces list`."
         )
@@ -61,12 +70,13 @@ def _create(invocation: Invocation) -> int:
     return 0
 
 
-def _instructions(invocation: Invocation) -> int:
+@implements(AGENT_INSTRUCTIONS)
+def _instructions(invocation: Invocation[ExternalAgentOptions]) -> int:
     client = session.client(invocation)
     name, _, agent = invocation.args[0].partition(".")
     workspace = find_workspace(client, name)
     attachments = _credentials(client, workspace, agent)
-    if invocation["output"] == "json":
+    if invocation.options.output == "json":
         output = [_as_json(workspace.name, item) for item in attachments]
         print_json(output[0] if len(output) == 1 else output)
         return 0
@@ -75,7 +85,8 @@ def _instructions(invocation: Invocation) -> int:
     return 0
 
 
-def _rotate(invocation: Invocation) -> int:
+@implements(ROTATE_TOKEN)
+def _rotate(invocation: Invocation[ExternalAgentOptions]) -> int:
     client = session.client(invocation)
     name, _, agent = invocation.args[0].partition(".")
     workspace = find_workspace(client, name)
@@ -84,7 +95,7 @@ def _rotate(invocation: Invocation) -> int:
         path = _agent_path(workspace, agent_name, "rotate-token")
         with add_action_to_errors(f"rotate the token of agent {quoted(agent_name)}"):
             attachments.append(Attachment(agent_name, read(client.request("POST", path), RotatedAgentToken)))
-    if invocation["output"] == "json":
+    if invocation.options.output == "json":
         output = [_as_json(workspace.name, item) | {"generation": item.answer.generation} for item in attachments]
         print_json(output[0] if len(output) == 1 else output)
         return 0
@@ -176,7 +187,8 @@ def _warn_of_missing_programs(client: BlockingClient, workspace: Workspace) -> N
             say(f"This server has no program for {platform}, so the line fails there.\n{remedy}")
 
 
-def _health(invocation: Invocation) -> int:
+@implements(HEALTH)
+def _health(invocation: Invocation[ExternalAgentOptions]) -> int:
     client = session.client(invocation)
     name, _, agent_name = invocation.args[0].partition(".")
     with add_action_to_errors("get workspace"):
@@ -195,7 +207,7 @@ def _health(invocation: Invocation) -> int:
         )
     with add_action_to_errors("get the agent's health"):
         reports = {agent.name: fetch_health(client, agent.id) for agent in agents}
-    if invocation["output"] == "json":
+    if invocation.options.output == "json":
         print_json({name: report.json() for name, report in reports.items()})
         return 0
     for agent in agents:
@@ -205,48 +217,6 @@ def _health(invocation: Invocation) -> int:
     return 0
 
 
-CREATE = Command(
-    words="external-workspaces create",
-    summary="Create a new external workspace",
-    usage="<workspace>",
-    run=_create,
-    options=_PLAIN_CREATE.options,
-    min_args=1,
-    max_args=1,
-)
-LIST = Command(
-    words="external-workspaces list",
-    summary="List external workspaces",
-    run=lambda invocation: list_workspaces(
-        invocation, "has_external_agent:true", "coder external-workspaces create <name>"
-    ),
-    options=list_options(DEFAULT_COLUMNS),
-    max_args=0,
-)
-AGENT_INSTRUCTIONS = Command(
-    words="external-workspaces agent-instructions",
-    summary="Get the instructions for an external agent",
-    usage="[user/]workspace[.agent]",
-    run=_instructions,
-    options=(output_option(("text", "json"), "text"),),
-    min_args=1,
-    max_args=1,
-)
-ROTATE_TOKEN = Command(
-    words="external-workspaces rotate-token",
-    summary="Rotate an external agent's token; the old one is valid until the new one is used",
-    usage="[user/]workspace[.agent]",
-    run=_rotate,
-    options=(output_option(("text", "json"), "text"),),
-    min_args=1,
-    max_args=1,
-)
-HEALTH = Command(
-    words="external-workspaces health",
-    summary="Show the health of an attached machine and why it disconnected",
-    usage="[user/]workspace[.agent]",
-    run=_health,
-    options=(output_option(("text", "json"), "text"),),
-    min_args=1,
-    max_args=1,
-)
+@implements(LIST)
+def _run_list(invocation: Invocation[ExternalWorkspacesListOptions]) -> int:
+    return list_workspaces(invocation, "has_external_agent:true", "coder external-workspaces create <name>")

@@ -10,20 +10,32 @@ from coder.api.templates.parameters import WorkspaceBuildParameter
 from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspace_inventory import WorkspaceInventory
 from coder.api.workspaces.workspaces import Workspace
-from coder.base.config import Option
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation
-from coder.cli.output import confirm, parse_time, say
-from coder.cli.progress import ENDED, watch_build
-from coder.cli.provisioning.no_provisioner import WAIT, handle_build
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.workspaces.lifecycle import (
+    DELETE,
+    RESTART,
+    START,
+    STOP,
+    UPDATE,
+    AnyBuildOptions,
+    DeleteOptions,
+    RestartOptions,
+    StartOptions,
+    StopOptions,
+    UpdateOptions,
+)
+from coder.cli.declarations.workspaces.parameters import ParameterOptions
+from coder.cli.provisioning.no_provisioner import handle_build
+from coder.cli.ui.output import confirm, parse_time, say
+from coder.cli.ui.progress import ENDED, watch_build
 from coder.cli.workspaces import parameters
 from coder.cli.workspaces.external_logins import require_logins
+from coder.cli.workspaces.find_workspace import find_workspace
 from coder.cli.workspaces.parameter_form import START as START_ACTION
 from coder.cli.workspaces.parameter_form import UPDATE as UPDATE_ACTION
 from coder.cli.workspaces.parameter_form import KnownValues, VersionParameters, resolve_values
-from coder.cli.workspaces.workspaces import find_workspace
 from coder.client.answers import read
-from coder.domain.workspaces.builds import REASONS_FOR_CLIENTS
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
@@ -32,14 +44,18 @@ _STARTS = 3
 
 
 def build(
-    invocation: Invocation, client: BlockingClient, workspace: Workspace, transition: str, **extra: object
+    invocation: Invocation[AnyBuildOptions],
+    client: BlockingClient,
+    workspace: Workspace,
+    transition: str,
+    **extra: object,
 ) -> WorkspaceBuild:
     """Queue a build and watch it unless `--no-wait` is set. A build of another command that does the same is shared.
 
     Raise HttpError 409 if a different build is active.
     """
-    body = {"transition": transition, "reason": invocation.options.get("reason") or "cli", **extra}
-    if invocation.options.get("log_debug"):
+    body = {"transition": transition, "reason": invocation.options.reason or "cli", **extra}
+    if invocation.options.log_debug:
         body["log_level"] = "debug"
     path = f"/api/v2/workspaces/{workspace.id}/builds"
     try:
@@ -48,7 +64,7 @@ def build(
         if error.status != 409:
             raise
         created = _shared_build(client, workspace, body, error)
-    wait = not invocation.options.get("no_wait")
+    wait = not invocation.options.no_wait
     handle_build(invocation, client, created, waits=wait)
     return watch_build(client, created) if wait else created
 
@@ -80,7 +96,8 @@ def _latest_build(client: BlockingClient, workspace: Workspace) -> WorkspaceBuil
     return read(client.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace).latest_build
 
 
-def _start(invocation: Invocation) -> int:
+@implements(START)
+def _start(invocation: Invocation[StartOptions]) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
     latest = workspace.latest_build
@@ -91,13 +108,13 @@ def _start(invocation: Invocation) -> int:
         watch_build(client, latest)
     else:
         build(invocation, client, workspace, "start", **_start_extra(invocation, client, workspace))
-    verb = "has been queued to start" if invocation["no_wait"] else "has been started"
+    verb = "has been queued to start" if invocation.options.no_wait else "has been started"
     sys.stdout.write(f"\nThe {workspace.name} workspace {verb} at {_now()}!\n")
     return 0
 
 
 def _start_extra(
-    invocation: Invocation, client: BlockingClient, workspace: Workspace, *, stops_first: bool = False
+    invocation: Invocation[ParameterOptions], client: BlockingClient, workspace: Workspace, *, stops_first: bool = False
 ) -> dict[str, object]:
     version = workspace.latest_build.template_version_id
     if workspace.automatic_updates == "always" or workspace.template_require_active_version:
@@ -106,7 +123,7 @@ def _start_extra(
 
 
 def _values_for(
-    invocation: Invocation,
+    invocation: Invocation[ParameterOptions],
     client: BlockingClient,
     workspace: Workspace,
     version: UUID,
@@ -128,7 +145,8 @@ def _values_of_last_build(client: BlockingClient, workspace: Workspace) -> dict[
     return {item.name: item.value for item in items}
 
 
-def _update(invocation: Invocation) -> int:
+@implements(UPDATE)
+def _update(invocation: Invocation[UpdateOptions]) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
     if not workspace.outdated and not _is_change_requested(invocation, client, workspace):
@@ -153,7 +171,7 @@ def _update(invocation: Invocation) -> int:
 
 
 def _stop_and_start(
-    invocation: Invocation, client: BlockingClient, workspace: Workspace, extra: dict[str, object]
+    invocation: Invocation[AnyBuildOptions], client: BlockingClient, workspace: Workspace, extra: dict[str, object]
 ) -> None:
     """Stop the workspace and start it with `extra`. Repeat it if another command, such as the reconnecting SSH client
     of an editor, starts the stopped workspace as it was. Raise HttpError 409 if that does not end."""
@@ -171,14 +189,15 @@ def _stop_and_start(
             return
 
 
-def _is_change_requested(invocation: Invocation, client: BlockingClient, workspace: Workspace) -> bool:
+def _is_change_requested(invocation: Invocation[UpdateOptions], client: BlockingClient, workspace: Workspace) -> bool:
     """Return whether flags request a build of an up-to-date workspace.
 
     Values that the workspace already has are no change, so that a script can repeat the command. Ephemeral values count
     for one build and are always a change.
     """
-    prompts = ("always_prompt", "build_options", "prompt_ephemeral")
-    if any(invocation[name] for name in (*prompts, "ephemeral_parameter", "build_option")):
+    options = invocation.options
+    prompts = (options.always_prompt, options.build_options, options.prompt_ephemeral)
+    if any(prompts) or options.ephemeral_parameter or options.build_option:
         return True
     requested = parameters.requested_values(invocation)
     if not requested:
@@ -189,10 +208,11 @@ def _is_change_requested(invocation: Invocation, client: BlockingClient, workspa
     return any(before.get(name) not in {value, parameters.bool_text(value)} for name, value in requested.items())
 
 
-def _stop(invocation: Invocation) -> int:
+@implements(STOP)
+def _stop(invocation: Invocation[StopOptions]) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
-    confirm(invocation, "Confirm stop workspace?")
+    confirm(invocation.options.yes, "Confirm stop workspace?")
     if workspace.latest_build.job.status == "pending":
         say("The last build is still queued; waiting for it first.")
         watch_build(client, workspace.latest_build)
@@ -201,31 +221,33 @@ def _stop(invocation: Invocation) -> int:
     return 0
 
 
-def _restart(invocation: Invocation) -> int:
+@implements(RESTART)
+def _restart(invocation: Invocation[RestartOptions]) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
     extra = _start_extra(invocation, client, workspace, stops_first=True)
-    confirm(invocation, "Restart workspace?")
+    confirm(invocation.options.yes, "Restart workspace?")
     _stop_and_start(invocation, client, workspace, extra)
     sys.stdout.write(f"\nThe {workspace.name} workspace has been restarted at {_now()}!\n")
     return 0
 
 
-def _delete(invocation: Invocation) -> int:
+@implements(DELETE)
+def _delete(invocation: Invocation[DeleteOptions]) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
     used = parse_time(workspace.last_used_at)
     days = (datetime.now(UTC) - used).days if used else 0
     owner = f"{workspace.owner_name}/{workspace.name}"
     say(f"{owner} was last used {days} days ago")
-    if invocation["abandon"] or invocation["orphan"]:
+    if invocation.options.abandon or invocation.options.orphan:
         _print_remaining(client, workspace)
-    confirm(invocation, "Confirm delete workspace?")
-    if invocation["abandon"]:
+    confirm(invocation.options.yes, "Confirm delete workspace?")
+    if invocation.options.abandon:
         client.request("POST", f"/api/v2/workspaces/{workspace.id}/abandon")
         sys.stdout.write(f"\n{workspace.name} has been abandoned at {_now()}!\n")
         return 0
-    extra = {"orphan": True} if invocation["orphan"] else {}
+    extra = {"orphan": True} if invocation.options.orphan else {}
     build(invocation, client, workspace, "delete", **extra)
     sys.stdout.write(f"\n{workspace.name} has been deleted at {_now()}!\n")
     return 0
@@ -249,98 +271,3 @@ def _print_remaining(client: BlockingClient, workspace: Workspace) -> None:
 
 def _now() -> str:
     return datetime.now().astimezone().strftime("%b %d %H:%M:%S")
-
-
-REASON = Option(
-    "reason",
-    "reason",
-    default="cli",
-    choices=REASONS_FOR_CLIENTS,
-    help="Reason of the build in the workspace's history; for programs that call this command.",
-)
-LOG_DEBUG = Option(
-    "log_debug",
-    "provisioner-log-debug",
-    kind="bool",
-    default=False,
-    hidden=True,
-    help="Log provisioner debug messages; requires template administrator rights.",
-)
-_START_OPTIONS = (
-    Option(
-        "no_wait",
-        "no-wait",
-        kind="bool",
-        default=False,
-        help="Return when the build is queued instead of waiting for it to finish.",
-    ),
-    REASON,
-    LOG_DEBUG,
-    *parameters.OPTIONS,
-    WAIT,
-    YES,
-)
-START = Command(
-    words="start",
-    summary="Start a workspace",
-    usage="<workspace>",
-    run=_start,
-    options=_START_OPTIONS,
-    min_args=1,
-    max_args=1,
-)
-STOP = Command(
-    words="stop",
-    summary="Stop a workspace",
-    usage="<workspace>",
-    run=_stop,
-    options=(REASON, LOG_DEBUG, WAIT, YES),
-    min_args=1,
-    max_args=1,
-)
-RESTART = Command(
-    words="restart",
-    summary="Restart a workspace",
-    usage="<workspace>",
-    run=_restart,
-    options=_START_OPTIONS[1:],
-    min_args=1,
-    max_args=1,
-)
-UPDATE = Command(
-    words="update",
-    summary="Will update and start a given workspace if it is out of date. If the workspace is already running, "
-    "it will be stopped first.",
-    usage="<workspace>",
-    run=_update,
-    options=(REASON, LOG_DEBUG, *parameters.OPTIONS),
-    min_args=1,
-    max_args=1,
-)
-DELETE = Command(
-    words="delete",
-    summary="Delete a workspace",
-    usage="<workspace>",
-    run=_delete,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option(
-            "orphan",
-            "orphan",
-            kind="bool",
-            default=False,
-            help="Delete the workspace without destroying its resources, which you then have to remove manually.",
-        ),
-        Option(
-            "abandon",
-            "abandon",
-            kind="bool",
-            default=False,
-            help="Abandon the workspace without a provisioner: lists resources that may remain, destroys none.",
-        ),
-        LOG_DEBUG,
-        WAIT,
-        YES,
-    ),
-)

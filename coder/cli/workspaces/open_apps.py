@@ -11,12 +11,12 @@ from coder.api.access.keys import GenerateAPIKeyResponse
 from coder.api.agents.agents import WorkspaceAgent, WorkspaceApp
 from coder.api.proxies.proxies import Region, RegionsResponse
 from coder.api.workspaces.workspaces import Workspace
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, Invocation
-from coder.cli.output import say
-from coder.cli.workspaces.workspaces import find_workspace
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.workspaces.open_apps import APP, VSCODE, OpenAppOptions, OpenVscodeOptions
+from coder.cli.ui.output import say
+from coder.cli.workspaces.find_workspace import find_workspace
 from coder.client.answers import read
 from coder.domain.apps.external_addresses import explain_address
 
@@ -41,7 +41,8 @@ def _split(name: str) -> tuple[str, str]:
     return f"{owner}{slash}{workspace}", agent
 
 
-def _vscode(invocation: Invocation) -> int:
+@implements(VSCODE)
+def _vscode(invocation: Invocation[OpenVscodeOptions]) -> int:
     client = session.client(invocation)
     name, agent_name = _split(invocation.args[0])
     workspace = find_workspace(client, name)
@@ -54,11 +55,11 @@ def _vscode(invocation: Invocation) -> int:
         "url": client.policy.url,
         **({"folder": folder} if folder else {}),
     }
-    if invocation["generate_token"]:
+    if invocation.options.generate_token:
         query["token"] = read(client.request("POST", "/api/v2/users/me/keys"), GenerateAPIKeyResponse).key
     uri = f"vscode://coder.coder-remote/open?{urlencode(query)}"
     say(f"Opening {workspace.name} in Visual Studio Code Desktop.")
-    if invocation.globals["no_open"] or not _open(uri):
+    if invocation.globals.no_open or not _open(uri):
         say("It was not opened here; open this address instead:")
         sys.stdout.write(f"{uri}\n")
     return 0
@@ -73,7 +74,8 @@ def _folder(agent: WorkspaceAgent, directory: str) -> str:
     return directory if is_absolute or not base else f"{base.rstrip('/')}/{directory}"
 
 
-def _app(invocation: Invocation) -> int:
+@implements(APP)
+def _app(invocation: Invocation[OpenAppOptions]) -> int:
     client = session.client(invocation)
     name, agent_name = _split(invocation.args[0])
     workspace = find_workspace(client, name)
@@ -89,13 +91,13 @@ def _app(invocation: Invocation) -> int:
         say(f"Available apps: [{' '.join(slugs)}]")
         raise CoderError("no_app", "app not found")
     regions = read(client.request("GET", "/api/v2/regions"), RegionsResponse).regions
-    region = _region(regions, invocation["region"])
+    region = _region(regions, invocation.options.region)
     url = _app_url(region, workspace, agent, app)
     # Another user can have written the address, and its handler can run programs and read files.
     if app.external and (problem := explain_address(url)):
         raise CoderError("no_link", f'the address of "{slug}" {problem}: {url}')
     say(f"Opening {url}")
-    if not invocation.globals["no_open"] and not _open(url):
+    if not invocation.globals.no_open and not _open(url):
         raise CoderError("no_opener", "no program to open a web page was found", f"Open it yourself: {url}")
     return 0
 
@@ -127,40 +129,3 @@ def _open(address: str) -> bool:
     if shutil.which(opener[0]) is None:
         return False
     return subprocess.run([*opener, address], check=False, capture_output=True).returncode == 0
-
-
-VSCODE = Command(
-    words="open vscode",
-    summary="Open a workspace in VS Code Desktop",
-    usage="<workspace> [<directory in workspace>]",
-    run=_vscode,
-    min_args=1,
-    max_args=2,
-    options=(
-        Option(
-            "generate_token",
-            "generate-token",
-            "CODER_OPEN_VSCODE_GENERATE_TOKEN",
-            kind="bool",
-            default=False,
-            help="Add a new session token to the address, for editors that are not logged in.",
-        ),
-    ),
-)
-APP = Command(
-    words="open app",
-    summary="Open a workspace application.",
-    usage="<workspace> <app slug>",
-    run=_app,
-    min_args=1,
-    max_args=2,
-    options=(
-        Option(
-            "region",
-            "region",
-            "CODER_OPEN_APP_REGION",
-            default="primary",
-            help='Name of the workspace proxy to open the app through; "primary" is the server.',
-        ),
-    ),
-)

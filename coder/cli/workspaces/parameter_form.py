@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from urllib.parse import quote
 from uuid import UUID
 
@@ -18,11 +19,15 @@ from msgspec import UNSET
 from coder.api.people.users import User
 from coder.api.templates.parameters import DynamicParametersResponse, PreviewParameter, TemplateVersionParameter
 from coder.base.errors import CoderError
-from coder.cli.choices import Choice, is_interactive, print_choices, resolve_choice, select, select_many
-from coder.cli.command import Invocation
-from coder.cli.output import ask
+from coder.cli.core.command import Invocation
+from coder.cli.declarations.workspaces.parameters import ParameterOptions
+from coder.cli.ui.choices import is_interactive, print_choices, resolve_choice, select, select_many
+from coder.cli.ui.chooser import Choice
+from coder.cli.ui.output import ask
 from coder.cli.workspaces.parameters import FileValue, bool_text, pairs, requested_values
 from coder.client.answers import read
+from coder.domain.templates.parameter_rules import monotonic_problem
+from coder.domain.templates.parameters import explain_value
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
@@ -155,8 +160,6 @@ class _Recorded:
 
 def _problem_of(parameter: TemplateVersionParameter, value: str) -> str | None:
     """Return why the server will reject the value."""
-    from coder.domain.templates.parameters import explain_value
-
     low, high = parameter.validation_min, parameter.validation_max
     recorded = _Recorded(
         parameter.name,
@@ -191,10 +194,12 @@ class KnownValues:
     "Whether to raise CoderError for values that the server will reject."
 
 
-def resolve_values(invocation: Invocation, form: VersionParameters, known: KnownValues) -> list[dict[str, str]]:
+def resolve_values(
+    invocation: Invocation[ParameterOptions], form: VersionParameters, known: KnownValues
+) -> list[dict[str, str]]:
     """Return the values to send with a build. Raise CoderError for unknown parameters and rejected values."""
     flag_values = requested_values(invocation)
-    offered = pairs(invocation["parameter_default"], "parameter-default")
+    offered = pairs(invocation.options.parameter_default, "parameter-default")
     chosen: dict[str, str] = dict(flag_values)
     prompted: set[str] = set()
     seen: dict[str, FormParameter] = {}
@@ -233,16 +238,20 @@ def _bool_words(parameters: list[FormParameter], chosen: Mapping[str, str]) -> d
 
 
 def _needs_answer(
-    invocation: Invocation, parameter: FormParameter, chosen: Mapping[str, str], prompted: set[str], known: KnownValues
+    invocation: Invocation[ParameterOptions],
+    parameter: FormParameter,
+    chosen: Mapping[str, str],
+    prompted: set[str],
+    known: KnownValues,
 ) -> bool:
     name = parameter.name
     if name in known.preset:
         return False
     if name in chosen:
         return name in prompted and bool(parameter.problems)  # the last answer is invalid: prompt again
-    prompts_all = bool(invocation["always_prompt"]) and parameter.mutable and not parameter.ephemeral
+    prompts_all = bool(invocation.options.always_prompt) and parameter.mutable and not parameter.ephemeral
     if parameter.ephemeral:
-        return bool(invocation["prompt_ephemeral"] or invocation["build_options"])
+        return bool(invocation.options.prompt_ephemeral or invocation.options.build_options)
     if name in known.previous or name in known.copied:
         return prompts_all or (known.action == UPDATE and _is_missing_option(parameter))
     if parameter.required:
@@ -257,33 +266,34 @@ def _is_missing_option(parameter: FormParameter) -> bool:
     return bool(parameter.options) and parameter.type != "list(string)" and bool(parameter.problems)
 
 
-def _uses_default(invocation: Invocation, name: str) -> bool:
+def _uses_default(invocation: Invocation[ParameterOptions], name: str) -> bool:
     """Return whether to use a parameter's default without a prompt."""
-    offered = pairs(invocation["parameter_default"], "parameter-default")
-    return bool(invocation["use_defaults"] or (invocation.options.get("yes") and name not in offered))
+    offered = pairs(invocation.options.parameter_default, "parameter-default")
+    return bool(invocation.options.use_defaults or (invocation.options.yes and name not in offered))
 
 
 def _reject_near_misses(flag_values: Mapping[str, str], seen: Mapping[str, FormParameter]) -> None:
     """Raise CoderError for names that nearly match a parameter; others can become valid after a later answer."""
-    from difflib import get_close_matches
-
     for name in flag_values:
         if name not in seen and get_close_matches(name, list(seen), cutoff=0.8):
             raise _unknown_parameter(name, list(seen))
 
 
 def _check_flag_values(
-    invocation: Invocation, flag_values: Mapping[str, str], seen: Mapping[str, FormParameter], known: KnownValues
+    invocation: Invocation[ParameterOptions],
+    flag_values: Mapping[str, str],
+    seen: Mapping[str, FormParameter],
+    known: KnownValues,
 ) -> None:
     ephemeral_given = {
-        **pairs(invocation["ephemeral_parameter"], "ephemeral-parameter"),
-        **pairs(invocation["build_option"], "build-option"),
+        **pairs(invocation.options.ephemeral_parameter, "ephemeral-parameter"),
+        **pairs(invocation.options.build_option, "build-option"),
     }
     for name, value in flag_values.items():
         parameter = seen.get(name)
         if parameter is None:
             raise _unknown_parameter(name, list(seen))
-        if parameter.ephemeral and name not in ephemeral_given and not invocation["prompt_ephemeral"]:
+        if parameter.ephemeral and name not in ephemeral_given and not invocation.options.prompt_ephemeral:
             message = f'ephemeral parameter "{name}" can be used only with --prompt-ephemeral-parameters or '
             raise CoderError("parameter", f"{message}--ephemeral-parameter flag")
         if not parameter.mutable and known.action != CREATE and known.previous.get(name, value) != value:
@@ -304,8 +314,6 @@ def _check_result(parameters: list[FormParameter], chosen: Mapping[str, str], kn
 
 
 def _monotonic_problem(parameter: FormParameter, previous: Mapping[str, str]) -> str:
-    from coder.domain.templates.parameter_rules import monotonic_problem
-
     before = previous.get(parameter.name)
     if parameter.value is None or before is None:
         return ""
@@ -313,8 +321,6 @@ def _monotonic_problem(parameter: FormParameter, previous: Mapping[str, str]) ->
 
 
 def _unknown_parameter(name: str, known: list[str]) -> CoderError:
-    from difflib import get_close_matches
-
     close = get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(close)}?" if close else f"Known: {', '.join(sorted(known)) or 'none'}"
     return CoderError("parameter", f'parameter "{name}" is not present in the template', hint)

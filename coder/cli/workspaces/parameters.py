@@ -5,69 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli.command import Invocation
-
-PARAMETER_FILE = Option(
-    "rich_parameter_file",
-    "rich-parameter-file",
-    "CODER_RICH_PARAMETER_FILE",
-    help='YAML file with parameter values, one "name: value" a line.',
-)
-OPTIONS = (
-    Option(
-        "parameter",
-        "parameter",
-        "CODER_RICH_PARAMETER",
-        kind="string-array",
-        default=(),
-        help="Value of a parameter, like region=eu; may be repeated.",
-    ),
-    Option(
-        "parameter_default",
-        "parameter-default",
-        "CODER_RICH_PARAMETER_DEFAULT",
-        kind="string-array",
-        default=(),
-        help="Default value in prompts, name=value, instead of the template's default.",
-    ),
-    PARAMETER_FILE,
-    Option(
-        "ephemeral_parameter",
-        "ephemeral-parameter",
-        "CODER_EPHEMERAL_PARAMETER",
-        kind="string-array",
-        default=(),
-        help="Value of an ephemeral parameter, like clean=true; applies to this build only.",
-    ),
-    Option(
-        "prompt_ephemeral",
-        "prompt-ephemeral-parameters",
-        "CODER_PROMPT_EPHEMERAL_PARAMETERS",
-        kind="bool",
-        default=False,
-        help="Prompt for ephemeral parameters, which apply to one build only.",
-    ),
-    Option(
-        "use_defaults",
-        "use-parameter-defaults",
-        "CODER_WORKSPACE_USE_PARAMETER_DEFAULTS",
-        kind="bool",
-        default=False,
-        help="Use the default of every parameter without a value, without prompts.",
-    ),
-    Option(
-        "always_prompt",
-        "always-prompt",
-        kind="bool",
-        default=False,
-        help="Prompt for every parameter, including those that have a value.",
-    ),
-    Option("build_option", "build-option", "CODER_BUILD_OPTION", kind="string-array", default=(), hidden=True),
-    Option("build_options", "build-options", kind="bool", default=False, hidden=True),
-)
+from coder.cli.core.command import Invocation
+from coder.cli.core.value_text import read_values, value_text
+from coder.cli.declarations.workspaces.parameters import ParameterOptions
 
 
 def pairs(pieces: Sequence[str], flag: str) -> dict[str, str]:
@@ -103,15 +45,15 @@ def _is_open(line: str) -> bool:
     return value.startswith(("[", "{")) and not value.endswith(("]", "}"))
 
 
-def requested_values(invocation: Invocation) -> dict[str, str]:
+def requested_values(invocation: Invocation[ParameterOptions]) -> dict[str, str]:
     """Return the values of flags and the file; flags override the file."""
     values: dict[str, str] = {}
-    path = invocation["rich_parameter_file"]
+    path = invocation.options.rich_parameter_file
     if path:
         values |= values_of_file(Path(path))
-    values |= pairs(invocation["build_option"], "build-option")
-    values |= pairs(invocation["ephemeral_parameter"], "ephemeral-parameter")
-    return values | pairs(invocation["parameter"], "parameter")
+    values |= pairs(invocation.options.build_option, "build-option")
+    values |= pairs(invocation.options.ephemeral_parameter, "ephemeral-parameter")
+    return values | pairs(invocation.options.parameter, "parameter")
 
 
 class FileValue(str):
@@ -123,8 +65,6 @@ class FileValue(str):
 def values_of_file(path: Path) -> dict[str, FileValue]:
     """Read the values of a YAML file, one `name: value` per line: scalars as written, lists and maps as JSON. Raise
     CoderError, also for a name without a value."""
-    from coder.cli.value_text import read_values, value_text
-
     values = {name: value_text(value) for name, value in read_values(path, "parameter").items()}
     empty = sorted(name for name, value in values.items() if value is None)
     if empty:

@@ -10,24 +10,29 @@ from coder.api.agents.agents import WorkspaceAgent
 from coder.api.provisioning.jobs import MatchedProvisioners, ProvisionerJob
 from coder.api.workspaces.builds import WorkspaceResource
 from coder.api.workspaces.workspaces import Workspace
-from coder.cli.choices import is_interactive
-from coder.cli.colour import CELL_STYLES, paint
-from coder.cli.command import Invocation
-from coder.cli.output import say, since
-from coder.cli.progress import watch_job
+from coder.cli.core.command import Invocation
+from coder.cli.declarations.workspaces.create import CreateOptions
+from coder.cli.ui.choices import is_interactive
+from coder.cli.ui.colour import CELL_STYLES, paint
+from coder.cli.ui.output import say, since
+from coder.cli.ui.progress import watch_job
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
 
 def show_plan(
-    invocation: Invocation, client: BlockingClient, version_id: UUID, name: str, values: Sequence[Mapping[str, str]]
+    invocation: Invocation[CreateOptions],
+    client: BlockingClient,
+    version_id: UUID,
+    name: str,
+    values: Sequence[Mapping[str, str]],
 ) -> None:
     """Plan the workspace and print its planned resources, before the confirmation on a terminal.
 
     Raise CoderError if the plan fails, as the build would fail too.
     """
-    if invocation["yes"] or not is_interactive():
+    if invocation.options.yes or not is_interactive():
         return
     root = f"/api/v2/templateversions/{version_id}/dry-run"
     try:

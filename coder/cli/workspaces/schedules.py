@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
@@ -46,8 +47,6 @@ def _is_days(word: str) -> bool:
 
 
 def _local_zone() -> str:
-    from pathlib import Path
-
     try:
         target = str(Path("/etc/localtime").resolve())
     except OSError:

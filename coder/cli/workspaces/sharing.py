@@ -8,53 +8,56 @@ from coder.api.people.groups import Group
 from coder.api.people.users import User
 from coder.api.workspaces.workspace_settings import WorkspaceACL
 from coder.api.workspaces.workspaces import Workspace
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import print_json, print_table
-from coder.cli.workspaces.workspaces import find_workspace
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.core.options import TableOptions
+from coder.cli.declarations.workspaces.sharing import ADD, REMOVE, STATUS, SharingAddOptions, SharingStatusOptions
+from coder.cli.ui.output import print_json, print_table
+from coder.cli.workspaces.find_workspace import find_workspace
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
-COLUMNS = ("user", "group", "role")
 ROLES = ("use", "admin")
 
 
-def _status(invocation: Invocation) -> int:
+@implements(STATUS)
+def _status(invocation: Invocation[SharingStatusOptions]) -> int:
     client = session.client(invocation)
     return _print(invocation, client, find_workspace(client, invocation.args[0]))
 
 
-def _print(invocation: Invocation, client: BlockingClient, workspace: Workspace) -> int:
+def _print(invocation: Invocation[TableOptions], client: BlockingClient, workspace: Workspace) -> int:
     with add_action_to_errors("unable to fetch ACL for workspace"):
         answer = client.request("GET", f"/api/v2/workspaces/{workspace.id}/acl")
-    if invocation["output"] == "json":
+    if invocation.options.output == "json":
         print_json(answer.json())
         return 0
     acl = read(answer, WorkspaceACL)
     rows = [{"user": user.username, "group": "", "role": user.role} for user in acl.users]
     rows += [{"user": "", "group": group.name, "role": group.role} for group in acl.group]
     if rows:
-        print_table([column.strip().lower() for column in invocation["column"]], rows)
+        print_table([column.strip().lower() for column in invocation.options.column], rows)
     return 0
 
 
-def _add(invocation: Invocation) -> int:
+@implements(ADD)
+def _add(invocation: Invocation[SharingAddOptions]) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
-    users = {_user(client, name): role for name, role in _with_roles(invocation["user"])}
-    groups = {_group(client, workspace, name): role for name, role in _with_roles(invocation["group"])}
+    users = {_user(client, name): role for name, role in _with_roles(invocation.options.user)}
+    groups = {_group(client, workspace, name): role for name, role in _with_roles(invocation.options.group)}
     _change(client, workspace, users, groups)
     return _print(invocation, client, workspace)
 
 
-def _remove(invocation: Invocation) -> int:
+@implements(REMOVE)
+def _remove(invocation: Invocation[SharingAddOptions]) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
-    users = {_user(client, name): "" for name in invocation["user"]}
-    groups = {_group(client, workspace, name): "" for name in invocation["group"]}
+    users = {_user(client, name): "" for name in invocation.options.user}
+    groups = {_group(client, workspace, name): "" for name in invocation.options.group}
     _change(client, workspace, users, groups)
     return _print(invocation, client, workspace)
 
@@ -88,49 +91,3 @@ def _group(client: BlockingClient, workspace: Workspace, name: str) -> str:
     with add_action_to_errors(f'could not find group "{name}"'):
         path = f"/api/v2/organizations/{workspace.organization_id}/groups/{quote(name, safe='')}"
         return str(read(client.request("GET", path), Group).id)
-
-
-_WHO = (
-    Option(
-        "user",
-        "user",
-        kind="string-array",
-        default=(),
-        help="Users, separated by commas, each as name or name:role; the roles are use and admin.",
-    ),
-    Option(
-        "group",
-        "group",
-        kind="string-array",
-        default=(),
-        help="Groups, separated by commas, each as name or name:role; the roles are use and admin.",
-    ),
-)
-_OUTPUT = (column_option(COLUMNS, COLUMNS), output_option())
-STATUS = Command(
-    words="sharing status",
-    summary="List all users and groups the given workspace is shared with",
-    usage="<workspace>",
-    run=_status,
-    min_args=1,
-    max_args=1,
-    options=_OUTPUT,
-)
-ADD = Command(
-    words="sharing add",
-    summary="Share a workspace with a user or group",
-    usage="<workspace>",
-    run=_add,
-    min_args=1,
-    max_args=1,
-    options=(*_WHO, *_OUTPUT),
-)
-REMOVE = Command(
-    words="sharing remove",
-    summary="Remove shared access for users or groups from a workspace",
-    usage="<workspace>",
-    run=_remove,
-    min_args=1,
-    max_args=1,
-    options=(*_WHO, *_OUTPUT),
-)

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import sys
 
+import trio
+
 from coder.api.agents.agent_streams import WorkspaceAgentLog
 from coder.api.agents.agents import WorkspaceAgent
 from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspaces import Workspace
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, Invocation
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import go_time
-from coder.cli.workspaces.workspaces import find_workspace
+from coder.base.threads import run_trio
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.declarations.workspaces.workspace_logs import LOGS, LogsOptions
+from coder.cli.ui.output import go_time
+from coder.cli.workspaces.find_workspace import find_workspace
 from coder.client.answers import read
+from coder.client.logs import follow_agent_logs, follow_job_logs
 from coder.net.blocking import BlockingClient
 
 
-def _logs(invocation: Invocation) -> int:
+@implements(LOGS)
+def _logs(invocation: Invocation[LogsOptions]) -> int:
     client = session.client(invocation)
     with add_action_to_errors("failed to get workspace"):
         workspace = find_workspace(client, invocation.args[0])
-    build = _chosen(client, workspace, invocation["build_number"])
+    build = _chosen(client, workspace, invocation.options.build_number)
     path = f"/api/v2/workspacebuilds/{build.id}"
-    if invocation["follow"]:
-        from coder.base.threads import run_trio
-
+    if invocation.options.follow:
         run_trio(_follow, client, path)
         return 0
     lines = [_build_line(log) for log in read(client.request("GET", f"{path}/logs"), list[ProvisionerJobLog])]
@@ -66,10 +69,6 @@ def _agent_line(agent: WorkspaceAgent, log: WorkspaceAgentLog) -> str:
 
 async def _follow(client: BlockingClient, path: str) -> None:
     """Print the build's lines until its end, then those of all agents until a newer build replaces them."""
-    import trio
-
-    from coder.client.logs import follow_agent_logs, follow_job_logs
-
     async for log in follow_job_logs(client.policy, f"{path}/logs"):
         _say(_build_line(log))
     build = read(await trio.to_thread.run_sync(client.request, "GET", path), WorkspaceBuild)
@@ -86,31 +85,3 @@ async def _follow(client: BlockingClient, path: str) -> None:
 def _say(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
-
-
-LOGS = Command(
-    words="logs",
-    summary="View logs for a workspace",
-    usage="<workspace>",
-    run=_logs,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option(
-            "build_number",
-            "build-number",
-            kind="int",
-            default=0,
-            short="n",
-            help="Number of the build to print; 0 is the latest, -1 the previous one.",
-        ),
-        Option(
-            "follow",
-            "follow",
-            kind="bool",
-            default=False,
-            short="f",
-            help="Print new lines as they arrive, until the build and its scripts finish.",
-        ),
-    ),
-)

@@ -5,23 +5,25 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from coder.api.workspaces.workspaces import Workspace
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import go_time, print_rows, print_table, say
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.core.options import Options
+from coder.cli.declarations.workspaces.workspace_schedule import COLUMNS, EXTEND, SHOW, START, STOP, ScheduleShowOptions
+from coder.cli.ui.output import go_time, print_rows, print_table, say
+from coder.cli.workspaces.find_workspace import find_workspace
 from coder.cli.workspaces.schedules import parse_schedule, parse_time_span
-from coder.cli.workspaces.workspaces import SEARCH, fetch, find_workspace, search, workspace_row
+from coder.cli.workspaces.workspaces import fetch, search, workspace_row
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
-COLUMNS = ("workspace", "starts at", "starts next", "stops after", "stops next")
 SHORTEST_EXTENSION = timedelta(minutes=29)
 """Upstream's minimum: a shorter extension is useless, as users are warned half an hour before the deadline."""
 
 
-def _show(invocation: Invocation) -> int:
+@implements(SHOW)
+def _show(invocation: Invocation[ScheduleShowOptions]) -> int:
     client = session.client(invocation)
     if invocation.args:
         workspaces = [find_workspace(client, invocation.args[0])]
@@ -29,7 +31,7 @@ def _show(invocation: Invocation) -> int:
         with add_action_to_errors("query workspaces"):
             workspaces = fetch(client, search(invocation))
     rows = [schedule_row(workspace) for workspace in workspaces]
-    if not rows and invocation["output"] != "json":
+    if not rows and invocation.options.output != "json":
         say("No workspaces found! Create one:\n\n  coder create <name>\n")
         return 0
     print_rows(
@@ -52,7 +54,8 @@ def _print(client: BlockingClient, workspace: Workspace) -> int:
     return 0
 
 
-def _start(invocation: Invocation) -> int:
+@implements(START)
+def _start(invocation: Invocation[Options]) -> int:
     client = session.client(invocation)
     name, *words = invocation.args
     schedule = None if words == ["manual"] else parse_schedule(words)
@@ -61,7 +64,8 @@ def _start(invocation: Invocation) -> int:
     return _print(client, workspace)
 
 
-def _stop(invocation: Invocation) -> int:
+@implements(STOP)
+def _stop(invocation: Invocation[Options]) -> int:
     client = session.client(invocation)
     name, when = invocation.args
     ttl = None if when == "manual" else int(parse_time_span(when).total_seconds() * 1000)
@@ -70,7 +74,8 @@ def _stop(invocation: Invocation) -> int:
     return _print(client, workspace)
 
 
-def _extend(invocation: Invocation) -> int:
+@implements(EXTEND)
+def _extend(invocation: Invocation[Options]) -> int:
     client = session.client(invocation)
     name, text = invocation.args
     longer = parse_time_span(text)
@@ -80,49 +85,3 @@ def _extend(invocation: Invocation) -> int:
     deadline = (datetime.now(UTC) + longer).isoformat(timespec="seconds").replace("+00:00", "Z")
     client.request("PUT", f"/api/v2/workspaces/{workspace.id}/extend", json={"deadline": deadline})
     return _print(client, workspace)
-
-
-SHOW = Command(
-    words="schedule show",
-    summary="Show workspace schedules",
-    usage="[workspace]",
-    run=_show,
-    max_args=1,
-    options=(
-        Option(
-            "all",
-            "all",
-            short="a",
-            kind="bool",
-            default=False,
-            help="List all schedules you can see, not only your own.",
-        ),
-        SEARCH,
-        column_option(COLUMNS, COLUMNS),
-        output_option(),
-    ),
-)
-START = Command(
-    words="schedule start",
-    summary="Edit workspace start schedule",
-    usage="<workspace> {<start-time> [day-of-week] [location] | manual}",
-    run=_start,
-    min_args=2,
-    max_args=4,
-)
-STOP = Command(
-    words="schedule stop",
-    summary="Edit workspace stop schedule",
-    usage="<workspace> {<duration> | manual}",
-    run=_stop,
-    min_args=2,
-    max_args=2,
-)
-EXTEND = Command(
-    words="schedule extend",
-    summary="Extend the stop time of a currently running workspace instance.",
-    usage="<workspace> <duration from now>",
-    run=_extend,
-    min_args=2,
-    max_args=2,
-)

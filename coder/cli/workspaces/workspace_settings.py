@@ -9,14 +9,24 @@ from pathlib import Path
 from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.atomic_file import naming
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import ask, confirm
-from coder.cli.progress import watch_build
-from coder.cli.workspaces.workspaces import find_workspace
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.core.options import Options, YesOption
+from coder.cli.declarations.workspaces.workspace_settings import (
+    AUTOUPDATE,
+    FAVORITE,
+    RENAME,
+    STATE_PULL,
+    STATE_PUSH,
+    UNFAVORITE,
+    StateBuildOption,
+    StatePushOptions,
+)
+from coder.cli.ui.output import ask, confirm
+from coder.cli.ui.progress import watch_build
+from coder.cli.workspaces.find_workspace import find_workspace
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
@@ -26,7 +36,8 @@ def _workspace(client: BlockingClient, name: str) -> Workspace:
         return find_workspace(client, name)
 
 
-def _rename(invocation: Invocation) -> int:
+@implements(RENAME)
+def _rename(invocation: Invocation[YesOption]) -> int:
     client = session.client(invocation)
     workspace = _workspace(client, invocation.args[0])
     sys.stdout.write("WARNING: A rename can result in data loss if a resource references the workspace name in the ")
@@ -40,7 +51,8 @@ def _rename(invocation: Invocation) -> int:
     return 0
 
 
-def _favorite(invocation: Invocation) -> int:
+@implements(FAVORITE)
+def _favorite(invocation: Invocation[Options]) -> int:
     client = session.client(invocation)
     workspace = _workspace(client, invocation.args[0])
     with add_action_to_errors("favorite workspace"):
@@ -49,7 +61,8 @@ def _favorite(invocation: Invocation) -> int:
     return 0
 
 
-def _unfavorite(invocation: Invocation) -> int:
+@implements(UNFAVORITE)
+def _unfavorite(invocation: Invocation[Options]) -> int:
     client = session.client(invocation)
     workspace = _workspace(client, invocation.args[0])
     with add_action_to_errors("unfavorite workspace"):
@@ -58,7 +71,8 @@ def _unfavorite(invocation: Invocation) -> int:
     return 0
 
 
-def _autoupdate(invocation: Invocation) -> int:
+@implements(AUTOUPDATE)
+def _autoupdate(invocation: Invocation[YesOption]) -> int:
     name, policy = invocation.args
     if policy not in {"always", "never"}:
         message = f'validate policy: invalid option "{policy}" must be either of "always" or "never"'
@@ -67,7 +81,7 @@ def _autoupdate(invocation: Invocation) -> int:
     workspace = _workspace(client, name)
     # No data is lost, so no confirmation is required.
     if sys.stdin.isatty() and policy == "always" and workspace.automatic_updates != policy:
-        confirm(invocation, "Every start will use the template's active version. Continue?")
+        confirm(invocation.options.yes, "Every start will use the template's active version. Continue?")
     with add_action_to_errors("update workspace automatic updates policy"):
         path = f"/api/v2/workspaces/{workspace.id}/autoupdates"
         client.request("PUT", path, json={"automatic_updates": policy})
@@ -86,9 +100,10 @@ def _build(client: BlockingClient, name: str, number: int) -> tuple[Workspace, W
     return workspace, read(client.request("GET", path), WorkspaceBuild)
 
 
-def _pull(invocation: Invocation) -> int:
+@implements(STATE_PULL)
+def _pull(invocation: Invocation[StateBuildOption]) -> int:
     client = session.client(invocation)
-    _, build = _build(client, invocation.args[0], invocation["build"])
+    _, build = _build(client, invocation.args[0], invocation.options.build)
     state = client.request("GET", f"/api/v2/workspacebuilds/{build.id}/state").body
     if len(invocation.args) < 2:
         sys.stdout.buffer.write(state + b"\n")
@@ -102,16 +117,17 @@ def _pull(invocation: Invocation) -> int:
     return 0
 
 
-def _push(invocation: Invocation) -> int:
+@implements(STATE_PUSH)
+def _push(invocation: Invocation[StatePushOptions]) -> int:
     client = session.client(invocation)
     name, source = invocation.args
     try:
         state = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except OSError as error:
         raise CoderError("state", f"cannot read the state from {source}") from error
-    workspace, build = _build(client, name, invocation["build"])
+    workspace, build = _build(client, name, invocation.options.build)
     encoded = base64.b64encode(state).decode()
-    if invocation["no_build"]:
+    if invocation.options.no_build:
         client.request("PUT", f"/api/v2/workspacebuilds/{build.id}/state", json={"state": encoded})
         sys.stdout.write("State updated successfully.\n")
         return 0
@@ -123,76 +139,3 @@ def _push(invocation: Invocation) -> int:
     answer = client.request("POST", f"/api/v2/workspaces/{workspace.id}/builds", json=body)
     watch_build(client, read(answer, WorkspaceBuild))
     return 0
-
-
-_BUILD = Option(
-    "build",
-    "build",
-    kind="int",
-    default=0,
-    short="b",
-    help="Number of the build whose state to use; defaults to the latest.",
-)
-
-RENAME = Command(
-    words="rename",
-    summary="Rename a workspace",
-    usage="<workspace> <new name>",
-    run=_rename,
-    min_args=2,
-    max_args=2,
-    options=(YES,),
-)
-FAVORITE = Command(
-    words="favorite",
-    summary="Add a workspace to your favorites",
-    usage="<workspace>",
-    run=_favorite,
-    min_args=1,
-    max_args=1,
-)
-UNFAVORITE = Command(
-    words="unfavorite",
-    summary="Remove a workspace from your favorites",
-    usage="<workspace>",
-    run=_unfavorite,
-    min_args=1,
-    max_args=1,
-)
-AUTOUPDATE = Command(
-    words="autoupdate",
-    summary="Toggle auto-update policy for a workspace",
-    usage="<workspace> <always|never>",
-    run=_autoupdate,
-    min_args=2,
-    max_args=2,
-    options=(YES,),
-)
-STATE_PULL = Command(
-    words="state pull",
-    summary="Pull a Terraform state file from a workspace.",
-    usage="<workspace> [file]",
-    run=_pull,
-    min_args=1,
-    max_args=2,
-    options=(_BUILD,),
-)
-STATE_PUSH = Command(
-    words="state push",
-    summary="Push a Terraform state file to a workspace.",
-    usage="<workspace> <file>",
-    run=_push,
-    min_args=2,
-    max_args=2,
-    options=(
-        _BUILD,
-        Option(
-            "no_build",
-            "no-build",
-            kind="bool",
-            default=False,
-            short="n",
-            help="Store the state without starting a build.",
-        ),
-    ),
-)

@@ -1,4 +1,4 @@
-"""`coder list` and `coder show`."""
+"""`coder list`."""
 
 from __future__ import annotations
 
@@ -6,49 +6,22 @@ import sys
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from coder.base.config import Option
-from coder.base.errors import CoderError
-from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import api_time, chosen_columns, print_json, print_table, say, since
-from coder.client.answers import read
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.declarations.workspaces.workspaces import (
+    LIST,
+    ListOptions,
+    SearchOptions,
+    WorkspaceTableOptions,
+)
+from coder.cli.ui.output import api_time, chosen_columns, print_json, print_table, say, since
 from coder.net.blocking import BlockingClient, HttpAnswer
 
 if TYPE_CHECKING:
-    from coder.api.agents.agents import WorkspaceAgent
-    from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
+    from coder.api.workspaces.builds import WorkspaceBuild
     from coder.api.workspaces.workspaces import Workspace
 
-COLUMNS = (
-    "favorite",
-    "workspace",
-    "organization id",
-    "organization name",
-    "template",
-    "status",
-    "healthy",
-    "last built",
-    "current version",
-    "outdated",
-    "starts at",
-    "starts next",
-    "stops after",
-    "stops next",
-    "daily cost",
-)
-DEFAULT_COLUMNS = (
-    "workspace",
-    "template",
-    "status",
-    "healthy",
-    "last built",
-    "current version",
-    "outdated",
-    "starts at",
-    "stops after",
-)
 
 _DONE = {"start": "Started", "stop": "Stopped", "delete": "Deleted"}
 _DOING = {"start": "Starting", "stop": "Stopping", "delete": "Deleting"}
@@ -119,16 +92,16 @@ def _ttl(milliseconds: int) -> str:
     return (f"{hours}h" if hours else "") + (f"{rest}m" if rest or not hours else "")
 
 
-def search(invocation: Invocation, extra: str = "") -> str:
+def search(invocation: Invocation[SearchOptions], extra: str = "") -> str:
     """Return the `q` of a list command: `--search`, empty for `--all`, plus the command's own terms."""
-    shared = bool(invocation.options.get("shared_with_me"))
-    if invocation.options.get("org"):
-        extra = f"organization:{invocation['org']} {extra}".strip()
+    shared = bool(invocation.options.shared_with_me)
+    if invocation.options.org:
+        extra = f"organization:{invocation.options.org} {extra}".strip()
     if shared:
         extra = f"shared_with_user:me {extra}"
     # The default query is for the user's own workspaces, which are never shared with the user.
-    is_wide = invocation["all"] or shared
-    query = "" if is_wide and not invocation.given("search") else invocation["search"]
+    is_wide = invocation.options.all or shared
+    query = "" if is_wide and not invocation.given("search") else invocation.options.search
     return f"{query} {extra}".strip()
 
 
@@ -143,15 +116,16 @@ def _query(client: BlockingClient, query: str) -> HttpAnswer:
 
 def _workspaces(answer: HttpAnswer) -> list[Workspace]:
     from coder.api.workspaces.workspaces import WorkspacesResponse
+    from coder.client.answers import read
 
     return read(answer, WorkspacesResponse).workspaces
 
 
-def list_workspaces(invocation: Invocation, extra: str, empty_hint: str) -> int:
+def list_workspaces(invocation: Invocation[WorkspaceTableOptions], extra: str, empty_hint: str) -> int:
     client = session.client(invocation)
     with add_action_to_errors("query workspaces"):
         answer = _query(client, search(invocation, extra))
-    if invocation["output"] == "json":
+    if invocation.options.output == "json":
         print_json(answer.json()["workspaces"] or [])  # as received, so no msgspec struct has to be imported
         return 0
     workspaces = _workspaces(answer)
@@ -162,114 +136,6 @@ def list_workspaces(invocation: Invocation, extra: str, empty_hint: str) -> int:
     return 0
 
 
-def find_workspace(client: BlockingClient, name: str) -> Workspace:
-    """Return the workspace `[owner/]workspace`. Raise HttpError 404."""
-    from coder.api.workspaces.workspaces import Workspace
-
-    return read(ask_for_workspace(client, name), Workspace)
-
-
-def ask_for_workspace(client: BlockingClient, name: str) -> HttpAnswer:
-    """Return the server's answer for `[owner/]workspace`. Raise HttpError 404."""
-    owner, slash, workspace = name.partition("/")
-    if not slash:
-        owner, workspace = "me", name
-    if not workspace or "/" in workspace:
-        raise CoderError(
-            "bad_name", f"invalid workspace name: {quoted(name)}", "Write it as workspace or owner/workspace."
-        )
-    return client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}")
-
-
-def _show(invocation: Invocation) -> int:
-    from coder.cli.workspaces.resource_tree import head_line
-
-    client = session.client(invocation)
-    with add_action_to_errors("get workspace"):
-        workspace = find_workspace(client, invocation.args[0])
-    build = workspace.latest_build
-    sys.stdout.write(head_line(workspace, status_word(build)) + "\n")
-    for resource in build.resources:
-        if resource.hide or resource.workspace_transition != build.transition:
-            continue
-        _print_resource(client, workspace, resource, details=invocation["details"])
-        if invocation["details"] or build.has_external_agent:
-            _print_health(client, resource.agents or [])
-    return 0
-
-
-def _print_health(client: BlockingClient, agents: list[WorkspaceAgent]) -> None:
-    from coder.cli.workspaces.agent_health import health_lines
-
-    for agent in agents:
-        for line in health_lines(client, agent.id):
-            sys.stdout.write(f"   {line}\n")
-
-
-def _print_resource(
-    client: BlockingClient, workspace: Workspace, resource: WorkspaceResource, *, details: bool
-) -> None:
-    from coder.cli.workspaces.resource_tree import agent_lines
-
-    sys.stdout.write(f"{resource.type}.{resource.name}\n")
-    for line in agent_lines(client, workspace, resource):
-        sys.stdout.write(f"{line}\n")
-    if details:
-        for item in resource.metadata or []:
-            value = "***" if item.sensitive else item.value
-            sys.stdout.write(f"   {item.key} = {value}\n")
-
-
-def list_options(default_columns: tuple[str, ...]) -> tuple[Option, ...]:
-    return (
-        Option(
-            "all",
-            "all",
-            short="a",
-            kind="bool",
-            default=False,
-            help="List all workspaces you can see, not only your own.",
-        ),
-        SEARCH,
-        Option(
-            "shared_with_me",
-            "shared-with-me",
-            kind="bool",
-            default=False,
-            help="List only workspaces that other users share with you.",
-        ),
-        column_option(COLUMNS, default_columns),
-        output_option(),
-    )
-
-
-SEARCH = Option(
-    "search",
-    "search",
-    default="owner:me",
-    help='Search query, like "owner:me status:running template:docker".',
-)
-LIST = Command(
-    words="list",
-    summary="List workspaces",
-    run=lambda invocation: list_workspaces(invocation, "", "coder create <name>"),
-    options=list_options(DEFAULT_COLUMNS),
-    max_args=0,
-)
-SHOW = Command(
-    words="show",
-    summary="Display details of a workspace's resources and agents",
-    usage="<workspace>",
-    run=_show,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option(
-            "details",
-            "details",
-            kind="bool",
-            default=False,
-            help="Also show apps, metadata and every other detail of each resource.",
-        ),
-    ),
-)
+@implements(LIST)
+def _run_list(invocation: Invocation[ListOptions]) -> int:
+    return list_workspaces(invocation, "", "coder create <name>")

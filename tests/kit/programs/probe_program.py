@@ -17,10 +17,11 @@ from pathlib import Path
 from types import ModuleType
 
 from coder.base.caller import parent_pid
-from coder.cli import command_table
-from coder.cli.command import Command, Invocation
 from coder.cli.command_server import served
-from coder.cli.ending import flush_and_count
+from coder.cli.core import command_table
+from coder.cli.core.command import Command, Invocation, implements
+from coder.cli.core.ending import flush_and_count
+from coder.cli.core.options import Options
 from coder.cli.main import main
 
 
@@ -40,7 +41,7 @@ def _wait() -> None:
         time.sleep(0.02)
 
 
-def _probe(invocation: Invocation) -> int:
+def _probe(invocation: Invocation[Options]) -> int:
     what, *rest = invocation.args
     if "PROBE_MARK" in os.environ:
         with Path(os.environ["PROBE_MARK"]).open("a", encoding="utf-8") as mark:
@@ -94,10 +95,11 @@ def _probe(invocation: Invocation) -> int:
     return 0
 
 
-PROBE = Command(words="probe", summary="", usage="<what>", run=_probe, min_args=1, raw_after=1)
-_module = ModuleType("coder.cli.probe")
+PROBE = Command("probe", "", Options, usage="<what>", min_args=1, raw_after=1)
+implements(PROBE)(_probe)
+_module = ModuleType("coder.cli.declarations.probe")
 _module.PROBE = PROBE  # type: ignore[attr-defined]
-sys.modules["coder.cli.probe"] = _module
+sys.modules["coder.cli.declarations.probe"] = _module
 command_table.COMMANDS["probe"] = ("probe:PROBE", "")
 if "PROBE_SERVE_ALL" in os.environ:
     served.NEVER_SERVED = frozenset()  # a server that leaves it to the launcher which commands it is asked for

@@ -28,7 +28,7 @@ import trio
 
 from coder.base.child_env import child_env
 from coder.base.clock import FakeClock
-from coder.cli.provisioning.provisioner_daemons import builtin_daemons
+from coder.cli.provisioning.builtin_daemons import builtin_daemons
 from tests.kit.api.http_clients import http_client
 from tests.kit.free_ports import ECHO
 from tests.kit.recordings.answer_comparison import Names

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from coder.base.errors import CoderError, causes, explain_error
-from coder.cli.failures import error_text
+from coder.cli.core.failures import error_text
 from coder.coderd.http.server.json import _without_frames
 from coder.coderd.services.templates.archives import _disk_error
 from coder.net.errors import HttpError, tls_failure

@@ -12,7 +12,7 @@ import pytest
 
 from coder.agent.network.ports import listening_ports
 from coder.base import host, without_proc
-from coder.cli.session import default_config_dir
+from coder.cli.core.session import default_config_dir
 
 pytest.importorskip("psutil")
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="compares with /proc")

@@ -12,8 +12,8 @@ import pytest
 
 from coder.base.config import Inputs
 from coder.base.yaml_documents import YamlError, read_document
-from coder.cli.command import parse
-from coder.cli.main import load
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.templates.templates import PUSH
 from coder.cli.server.server import _yaml
 from coder.cli.templates.template_variables import variable_values
 from coder.cli.workspaces.parameters import values_of_file
@@ -61,7 +61,7 @@ SCALARS = [
 
 
 def of_variables(path: Path) -> dict[str, str]:
-    return variable_values(parse(load("templates push"), ["--variables-file", str(path)], {}), "-")
+    return variable_values(parse(PUSH, ["--variables-file", str(path)], {}), "-")
 
 
 def of_settings(path: Path) -> dict[str, str]:

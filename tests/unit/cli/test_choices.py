@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from coder.cli.choices import ROWS, Choice, Chooser, resolve_choice
+from coder.cli.ui.choices import resolve_choice
+from coder.cli.ui.chooser import ROWS, Choice, Chooser
 from tests.kit.paths import ROOT
 from tests.kit.programs.command_line import Terminal, plain
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from coder.cli.command_table import COMMANDS
-from coder.cli.completion_names import ARGUMENT_KINDS, COMMAND_KINDS, FLAGS, KINDS, argument_kind, usage_words
-from coder.cli.main import load
+from coder.cli.core.command import load
+from coder.cli.core.command_table import COMMANDS
+from coder.cli.program.completion_names import ARGUMENT_KINDS, COMMAND_KINDS, FLAGS, KINDS, argument_kind, usage_words
 
 
 def test_every_usage_word_has_kind() -> None:

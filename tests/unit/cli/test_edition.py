@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from coder.cli.edition import POSIX_MODULES, SERVER_PACKAGES, explain_missing
+from coder.cli.core.edition import POSIX_MODULES, SERVER_PACKAGES, explain_missing
 from tests.kit.paths import ROOT
 
 PROGRAM = """

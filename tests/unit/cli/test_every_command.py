@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from coder.cli.command import GLOBAL_OPTIONS
-from coder.cli.command_table import COMMANDS
-from coder.cli.main import OPTIONS_OF_GROUPS, load, options_of_groups
+from coder.cli.core.command import OPTIONS_OF_GROUPS, load, options_of_groups
+from coder.cli.core.command_table import COMMANDS
+from coder.cli.core.options import GLOBAL_OPTIONS
 from tests.kit.api.api_description import described
 from tests.kit.programs.command_line import Result, run_cli
 from tests.kit.stand_ins.scripted_http_servers import OddServer, odd_server, reply

@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from coder.base.errors import CoderError
-from coder.cli import session
 from coder.cli.agents.credentials import read_token_option
-from coder.cli.command import Invocation, parse
-from coder.cli.completion import SCRIPTS, complete
-from coder.cli.failures import add_action_to_errors, defect_text, error_text
-from coder.cli.main import load
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation
+from coder.cli.core.failures import add_action_to_errors, defect_text, error_text
+from coder.cli.core.options import Options
+from coder.cli.core.parsing import parse
+from coder.cli.core.value_text import read_values
+from coder.cli.declarations.agents.agent import AGENT
+from coder.cli.declarations.server.support import BUNDLE
+from coder.cli.program.completion import SCRIPTS, complete
 from coder.cli.server.server import _yaml
 from coder.cli.server.support import _workspaces
-from coder.cli.value_text import read_values
 from coder.cli.workspaces.parameters import values_of_file
 from coder.net.errors import HttpError
 from coder.net.request_log import REQUESTS, Exchange
@@ -77,6 +80,9 @@ def test_hints_for_terminals_and_logs() -> None:
     assert error_text(plain, is_terminal=True) == "cannot\nDo this."
 
 
+O = TypeVar("O", bound=Options)  # noqa: E741
+
+
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
@@ -122,9 +128,8 @@ def test_unbound_name_is_defect(error: Exception, message: str, monkeypatch: pyt
     assert defect_text(error, verbose=False).startswith(message)
 
 
-def given(line: str, path: Path) -> Invocation:
-    command, flag = line.rsplit(" ", 1)
-    return parse(load(command), [flag, str(path)], {})
+def given(command: Command[O], flag: str, path: Path) -> Invocation[O]:
+    return parse(command, [flag, str(path)], {})
 
 
 @pytest.mark.parametrize(
@@ -134,8 +139,8 @@ def given(line: str, path: Path) -> Invocation:
         values_of_file,
         lambda path: read_values(path, "variable"),
         lambda path: _yaml(str(path)),
-        lambda path: read_token_option(given("agent --agent-token-file", path)),
-        lambda path: _workspaces(given("support bundle --workspace-file", path), None),  # type: ignore[arg-type]
+        lambda path: read_token_option(given(AGENT, "--agent-token-file", path)),
+        lambda path: _workspaces(given(BUNDLE, "--workspace-file", path), None),  # type: ignore[arg-type]
     ],
     ids=["session", "parameters", "variables", "settings", "agent's token", "workspaces"],
 )

@@ -7,9 +7,9 @@ from typing import get_args
 import pytest
 
 from coder.base.config import Kind, Option
-from coder.cli.command_table import COMMANDS
-from coder.cli.flag_values import fault
-from coder.cli.main import load
+from coder.cli.core.command import load
+from coder.cli.core.command_table import COMMANDS
+from coder.cli.core.flag_values import fault
 
 
 @pytest.mark.parametrize(

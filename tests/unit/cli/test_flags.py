@@ -12,9 +12,12 @@ import pytest
 from coder.base.config import LIST_KINDS, Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
-from coder.cli.command import GLOBAL_OPTIONS, parse
-from coder.cli.command_table import COMMANDS, GROUPS
-from coder.cli.main import command_name, load, options_of_groups
+from coder.cli.core.command import command_name, load, options_of_groups
+from coder.cli.core.command_table import COMMANDS, GROUPS
+from coder.cli.core.options import GLOBAL_OPTIONS
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.network.ssh import SSH
+from coder.cli.declarations.workspaces.workspaces import LIST
 from tests.kit.paths import DATA, ROOT
 from tests.kit.programs.command_line import run_cli
 
@@ -113,7 +116,7 @@ def test_exceptions_still_differ() -> None:
     ],
 )
 def test_servers_reject_invalid_address(command: str, flag: str, value: str, message: str) -> None:
-    from coder.cli.command import UsageError
+    from coder.cli.core.parsing import UsageError
 
     label = f'invalid argument "{value}" for "--{flag}" flag: {message}'
     with pytest.raises(UsageError, match=re.escape(label)):
@@ -123,7 +126,7 @@ def test_servers_reject_invalid_address(command: str, flag: str, value: str, mes
 
 
 def test_unknown_flags_and_values() -> None:
-    from coder.cli.command import UsageError
+    from coder.cli.core.parsing import UsageError
 
     with pytest.raises(UsageError, match=r'parsing flags \(\[list --nope\]\) for "coder list": unknown flag: --nope'):
         parse(load("list"), ["--nope"], {})
@@ -139,15 +142,15 @@ def test_unknown_flags_and_values() -> None:
 
 def test_flags_override_environment() -> None:
     env = {"CODER_SSH_WAIT": "no", "CODER_URL": "http://env"}
-    invocation = parse(load("ssh"), ["--url=http://flag", "ws", "ls", "-la", "--wait"], env)
-    assert invocation.globals["url"] == "http://flag"
-    assert (invocation["wait"], invocation.sources["wait"]) == ("no", "env")
+    invocation = parse(SSH, ["--url=http://flag", "ws", "ls", "-la", "--wait"], env)
+    assert invocation.globals.url == "http://flag"
+    assert (invocation.options.wait, invocation.sources["wait"]) == ("no", "env")
     assert invocation.args == ["ws", "ls", "-la", "--wait"]
 
 
 def test_options_between_workspace_and_command() -> None:
-    invocation = parse(load("ssh"), ["ws", "--env", "A=b", "--", "cmd", "--flag"], {})
-    assert invocation["env"] == ("A=b",)
+    invocation = parse(SSH, ["ws", "--env", "A=b", "--", "cmd", "--flag"], {})
+    assert invocation.options.env == ("A=b",)
     assert invocation.args == ["ws", "cmd", "--flag"]
 
 
@@ -167,9 +170,9 @@ def test_invalid_durations_are_rejected(command: str, flag: str, text: str, leas
 
 
 def test_combined_switches_and_choice_case() -> None:
-    invocation = parse(load("list"), ["-aoJSON", "-c", "Workspace,STATUS"], {})
-    assert (invocation["all"], invocation["output"]) == (True, "json")
-    assert invocation["column"] == ("workspace", "status")
+    invocation = parse(LIST, ["-aoJSON", "-c", "Workspace,STATUS"], {})
+    assert (invocation.options.all, invocation.options.output) == (True, "json")
+    assert invocation.options.column == ("workspace", "status")
 
 
 @pytest.mark.parametrize(

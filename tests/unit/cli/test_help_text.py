@@ -8,14 +8,15 @@ from statistics import mean
 import pytest
 
 from coder.base.config import Option
-from coder.cli.command import GLOBAL_OPTIONS, Command, parse
-from coder.cli.command_table import COMMANDS, GROUPS
-from coder.cli.examples import EXAMPLES
-from coder.cli.failures import version_warning
-from coder.cli.help_text import help_text
-from coder.cli.main import aliases_of, children, command_name, load, options_of_groups
-from coder.cli.output import fit_widths
+from coder.cli.core.command import Command, aliases_of, children, command_name, load, options_of_groups
+from coder.cli.core.command_table import COMMANDS, GROUPS
+from coder.cli.core.failures import version_warning
+from coder.cli.core.options import GLOBAL_OPTIONS, Options
+from coder.cli.core.parsing import parse
+from coder.cli.ui.help_text import help_text
+from coder.cli.ui.output import fit_widths
 
+EXAMPLES = {name: load(name).examples for name in COMMANDS}
 NOT_IMPERATIVE = {
     "update": "Will update and start a given workspace if it is out of date",
     "users list": "Prints the list of users",
@@ -70,7 +71,6 @@ def visible_options(name: str) -> list[Option]:
 
 
 def test_every_command_has_examples() -> None:
-    assert set(EXAMPLES) == set(COMMANDS)
     assert not [name for name in COMMANDS if not EXAMPLES[name]]
     assert not [name for name in DAILY if len(EXAMPLES[name]) < 2]
 
@@ -98,10 +98,14 @@ def test_option_help_is_a_full_sentence() -> None:
     assert not {f"--{option.flag}: {option.help}" for option in options if not option.help.endswith(".")}
 
 
+def group(name: str) -> Command[Options]:
+    return Command(name, GROUPS[name], Options, more_options=options_of_groups(name))
+
+
 @pytest.mark.parametrize("name", [*COMMANDS, *GROUPS])
 @pytest.mark.parametrize("width", [0, 60, 100])
 def test_help_wraps_to_terminal_width(name: str, width: int) -> None:
-    command = load(name) if name in COMMANDS else Command(name, GROUPS[name], lambda _: 0, options_of_groups(name))
+    command = load(name) if name in COMMANDS else group(name)
     to_type = {f"  {line}" for line in command.long.splitlines() if line.startswith(" ")}
     for line in help_text(command, children(name), aliases_of(name), width).splitlines():
         is_whole = line in to_type or line.startswith("      $ ") or " " not in line.strip()

@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, parse
+from coder.cli.core import session
+from coder.cli.core.command import Command
+from coder.cli.core.options import Options
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.workspaces.lifecycle import RESTART, START, STOP, UPDATE
 from coder.cli.workspaces import lifecycle
 from coder.domain.workspaces.builds import REASONS_FOR_CLIENTS
 
 BUILDS = {"start": ["start"], "stop": ["stop"], "restart": ["stop", "start"], "update": ["stop", "start"]}
-COMMANDS: dict[str, Command] = {
-    command.words: command for command in (lifecycle.START, lifecycle.STOP, lifecycle.RESTART, lifecycle.UPDATE)
-}
+COMMANDS: dict[str, Command[Options]] = {command.words: command for command in (START, STOP, RESTART, UPDATE)}
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from coder.api.provisioning.jobs import ProvisionerJobLog
-from coder.cli.live_stages import KEPT, TAIL, StageView
+from coder.cli.ui.live_stages import KEPT, TAIL, StageView
 
 
 def log(stage: str, output: str, second: int) -> ProvisionerJobLog:

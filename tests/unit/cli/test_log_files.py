@@ -11,12 +11,14 @@ import pytest
 
 from coder.base import log
 from coder.base.errors import CoderError
-from coder.cli.agents.agent import AGENT
-from coder.cli.command import Command, parse
-from coder.cli.log_files import open_logs
-from coder.cli.provisioning.provisioner_daemons import START
-from coder.cli.server.server import SERVER
-from coder.cli.server.workspace_proxy_server import SERVER as PROXY
+from coder.cli.core.command import Command
+from coder.cli.core.log_files import open_logs
+from coder.cli.core.options import Options
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.agents.agent import AGENT
+from coder.cli.declarations.provisioning.provisioner_daemons import START
+from coder.cli.declarations.server.server import SERVER
+from coder.cli.declarations.server.workspace_proxy_server import SERVER as PROXY
 
 A_PROXY = [
     "--primary-access-url=https://coder.example",
@@ -95,13 +97,13 @@ class _OpenedLogs(Exception):  # noqa: N818 - ends the command where its log wou
     [
         (SERVER, "coder.cli.server.server", ["--log-filter=^http", "--log-filter=data"]),
         (PROXY, "coder.cli.server.workspace_proxy_server", ["--log-filter=^http", "--log-filter=data", *A_PROXY]),
-        (START, "coder.cli.log_files", ["--log-filter=^http", "--log-filter=data"]),
-        (AGENT, "coder.cli.log_files", []),
+        (START, "coder.cli.provisioning.provisioner_daemons", ["--log-filter=^http", "--log-filter=data"]),
+        (AGENT, "coder.cli.agents.agent_process", []),
     ],
     ids=["server", "proxy", "daemon", "agent"],
 )
 def test_every_role_passes_settings(
-    command: Command, module: str, flags: list[str], monkeypatch: pytest.MonkeyPatch
+    command: Command[Options], module: str, flags: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def open_logs_instead(*paths: str, verbose: bool, debug: tuple[str, ...] = ()) -> None:
         assert paths == ("/h", "/j", "/s")

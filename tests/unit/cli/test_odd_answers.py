@@ -17,9 +17,9 @@ import pytest
 import trio
 import trio.testing
 
-from coder.cli.command import GLOBAL_OPTIONS
-from coder.cli.command_table import COMMANDS
-from coder.cli.main import load
+from coder.cli.core.command import load
+from coder.cli.core.command_table import COMMANDS
+from coder.cli.core.options import GLOBAL_OPTIONS
 from tests.kit.api.api_description import FLAWS, described, success
 from tests.kit.programs.command_line import Result, run_cli
 from tests.kit.stand_ins.scripted_http_servers import OddServer, Reply, odd_server, reply

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from coder.cli import output
-from coder.cli.output import cut
-from coder.cli.terminal_text import TerminalText
+from coder.cli.ui import output
+from coder.cli.ui.output import cut
+from coder.cli.ui.terminal_text import TerminalText
 from tests.kit.paths import ROOT
 
 NAMES = [

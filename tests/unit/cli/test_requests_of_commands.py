@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from coder.cli.command import parse
-from coder.cli.main import load
-from coder.cli.network.ssh import _needs_own_node
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.network.ssh import SSH
+from coder.cli.network.ssh_session import _needs_own_node
 from tests.kit.api.api_description import described
 from tests.kit.programs.command_line import Result, run_cli
 from tests.kit.stand_ins.scripted_http_servers import OddServer, odd_server, reply
@@ -170,7 +170,6 @@ async def test_short_extension_fails(server: OddServer, tmp_path: Path) -> None:
 
 
 def test_separate_tunnel_option() -> None:
-    command = load("ssh")
-    assert not _needs_own_node(parse(command, ["w"], {}))
+    assert not _needs_own_node(parse(SSH, ["w"], {}))
     for flags in (["--force-new-tunnel"], ["--log-dir", "x"], ["--network-info-dir", "x"]):
-        assert _needs_own_node(parse(command, [*flags, "w"], {}))
+        assert _needs_own_node(parse(SSH, [*flags, "w"], {}))

@@ -37,7 +37,7 @@ def test_signal_ends_without_traceback(number: signal.Signals) -> None:
 UNDER_NOHUP = """
 import signal, subprocess
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
-from coder.cli.agents.agent import _handle_inherited_ignored_signals
+from coder.cli.agents.agent_process import _handle_inherited_ignored_signals
 _handle_inherited_ignored_signals()
 signal.raise_signal(signal.SIGHUP)
 print(subprocess.run(["sh", "-c", "kill -HUP $$; echo still here"], stdout=subprocess.PIPE).returncode)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from coder.cli import live_stages, terminal_text
-from coder.cli.terminal_text import TerminalText, cleaned, escaped, one_line
+from coder.cli.ui import live_stages, terminal_text
+from coder.cli.ui.terminal_text import TerminalText, cleaned, escaped, one_line
 from tests.kit.paths import ROOT
 from tests.kit.programs.command_line import Terminal
 

@@ -16,26 +16,31 @@ import pytest
 from coder.base import log
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli.agents.agent import AGENT as AGENT_COMMAND
 from coder.cli.agents.reaper import must_reap
-from coder.cli.command import Command, Invocation, parse
-from coder.cli.provisioning.provisioner_daemons import LEGACY_START, START
-from coder.cli.server.workspace_proxy_server import SERVER as PROXY
-from coder.cli.unsupported import AGENT, DAEMON, check_settings, warn_of_unsupported
+from coder.cli.core.command import Command, Invocation
+from coder.cli.core.options import Options
+from coder.cli.core.parsing import parse
+from coder.cli.core.unsupported import AGENT, DAEMON, check_settings, warn_of_unsupported
+from coder.cli.declarations.agents.agent import AGENT as AGENT_COMMAND
+from coder.cli.declarations.provisioning.provisioner_daemons import LEGACY_START, START
+from coder.cli.declarations.server.workspace_proxy_server import SERVER as PROXY
 from coder.wsproxy.config import WITHOUT_EFFECT
 from tests.kit.paths import ROOT
 
-READ = re.compile(r'invocation\["(\w+)"\]')
-SOURCES = {"agent": "coder/cli/agents/agent.py", "provisioner start": "coder/cli/provisioning/provisioner_daemons.py"}
+READ = re.compile(r"\boptions\.(\w+)")
+SOURCES = {
+    "agent": ("coder/cli/agents/agent.py", "coder/cli/agents/agent_process.py"),
+    "provisioner start": ("coder/cli/provisioning/provisioner_daemons.py",),
+}
 REASONS = {"agent": AGENT, "provisioner start": DAEMON}
-COMMANDS = {"agent": AGENT_COMMAND, "provisioner start": START}
+COMMANDS: dict[str, Command[Options]] = {"agent": AGENT_COMMAND, "provisioner start": START}
 
 
 def _read_by(words: str) -> set[str]:
     """Return the options that the command's code reads, and those of shared helpers."""
-    helpers = ("coder/cli/session.py", "coder/cli/agents/credentials.py")
+    helpers = ("coder/cli/core/session.py", "coder/cli/agents/credentials.py")
     shared = {"org"}.union(*(READ.findall((ROOT / helper).read_text()) for helper in helpers))
-    return set(READ.findall((ROOT / SOURCES[words]).read_text())) | shared
+    return shared.union(*(READ.findall((ROOT / source).read_text()) for source in SOURCES[words]))
 
 
 def _other(option: Option) -> str:
@@ -44,7 +49,7 @@ def _other(option: Option) -> str:
     return str(values.get(option.kind, "something"))
 
 
-def _given(command: Command, option: Option) -> Invocation:
+def _given(command: Command[Options], option: Option) -> Invocation[Options]:
     return parse(command, [f"--{option.flag}={_other(option)}"], {})
 
 
@@ -79,7 +84,7 @@ def logged() -> Iterator[list[str]]:
     ],
 )
 def test_unsupported_flags_fail_and_variables_warn(
-    command: Command, reasons: dict[str, str], option: Option, logged: list[str]
+    command: Command[Options], reasons: dict[str, str], option: Option, logged: list[str]
 ) -> None:
     with pytest.raises(CoderError, match=f"--{option.flag} is not supported: ") as caught:
         check_settings(_given(command, option), reasons, "role")

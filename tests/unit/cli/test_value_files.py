@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from coder.base.errors import CoderError
-from coder.cli.command import parse
-from coder.cli.main import load
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.templates.templates import PUSH
 from coder.cli.templates.template_variables import directory_values, variable_values
 from coder.cli.workspaces.parameters import bool_text, values_of_file
 
@@ -17,7 +17,7 @@ from coder.cli.workspaces.parameters import bool_text, values_of_file
 def variables(text: str, tmp_path: Path, *flags: str) -> dict[str, str]:
     path = tmp_path / "values.yaml"
     path.write_text(text)
-    invocation = parse(load("templates push"), ["--variables-file", str(path), *flags], {})
+    invocation = parse(PUSH, ["--variables-file", str(path), *flags], {})
     return variable_values(invocation, str(tmp_path))
 
 

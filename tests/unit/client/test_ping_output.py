@@ -9,8 +9,8 @@ import pytest
 import trio
 
 from coder.base.secret import Secret
-from coder.cli.command import parse
-from coder.cli.main import load
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.network.ping import PING
 from coder.cli.network.ping import _main
 from coder.client.link import explain_link, open_link
 from coder.net.policy import DialPolicy
@@ -36,7 +36,7 @@ async def test_explains_each_transport(tmp_path: Path, capsys: pytest.CaptureFix
                 }
                 assert "--disable-direct-connections" in result["direct"].text
                 env = {"CODER_URL": view_context.world.url, "CODER_SESSION_TOKEN": view_context.world.token}
-                assert await _main(parse(load("ping"), ["dev", "-n", "1", "-o", "json"], env)) == 0
+                assert await _main(parse(PING, ["dev", "-n", "1", "-o", "json"], env)) == 0
                 report = json.loads(capsys.readouterr().out)
                 assert report["workspace"] == "dev"
                 assert len(report["pings"]) == 1
@@ -52,7 +52,7 @@ async def test_explains_each_transport(tmp_path: Path, capsys: pytest.CaptureFix
                 assert path["relay_latency_ms"] > 0
                 assert (path["not_direct_because"] is None) == report["pings"][0]["p2p"]
                 argv = ["dev", "-n", "1", "--disable-direct-connections"]
-                assert await _main(parse(load("ping"), argv, env)) == 0
+                assert await _main(parse(PING, argv, env)) == 0
                 output = capsys.readouterr().out
                 assert "pong from dev proxied via DERP(Coder Embedded Relay) in " in output
                 assert "✔ Links " in output

@@ -25,7 +25,7 @@ from coder.agent.config import AgentConfig
 from coder.base import log, retry
 from coder.base.errors import CoderError, causes, explain_error
 from coder.base.secret import Secret
-from coder.cli.failures import error_text
+from coder.cli.core.failures import error_text
 from coder.cli.provisioning.provisioner_daemons import _DaemonCredentials
 from coder.client.link import open_link
 from coder.net.errors import HttpError

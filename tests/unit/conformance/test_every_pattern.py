@@ -38,7 +38,7 @@ _METHODS = ("fullmatch", "match", "search", "findall", "finditer", "sub", "subn"
 _ANYWHERE = dict.fromkeys(("findall", "finditer", "subn", "split"), "sub")
 BEHIND = {
     ("coder.coderd.http.server.middleware", "_ROUTE_ARGUMENT"): "asked of our own routes",
-    ("coder.cli.completion_names", "_WORD"): "asked of how our own commands are used",
+    ("coder.cli.program.completion_names", "_WORD"): "asked of how our own commands are used",
     ("coder.base.duration", "_PART"): "asked of what _WHOLE has matched",
     ("coder.coderd.http.site.page_values", "_META"): "asked of the dashboard's own page",
     ("coder.domain.notifications.notification_texts", "_CONDITION"): "asked of our own messages",

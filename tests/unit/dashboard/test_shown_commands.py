@@ -13,8 +13,8 @@ import trio
 
 from coder.api.base.answers import read_answer
 from coder.api.workspaces.workspaces import Workspace
-from coder.cli.command import parse
-from coder.cli.main import command_name, load
+from coder.cli.core.command import command_name, load
+from coder.cli.core.parsing import parse
 from coder.client.target import choose_agent, split_target
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.dashboard.source_modules import DASHBOARD, evaluate, needs_node

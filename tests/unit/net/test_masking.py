@@ -10,7 +10,7 @@ from types import FrameType
 import pytest
 import trio
 
-from coder.cli.failures import defect_text
+from coder.cli.core.failures import defect_text
 from coder.net import http1
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError, NetError

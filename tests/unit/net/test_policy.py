@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from coder.base.errors import CoderError
-from coder.cli.session import read_headers
+from coder.cli.core.session import read_headers
 from coder.net.blocking import BlockingClient
 from coder.net.errors import NetError
 from coder.net.http1 import HttpClient

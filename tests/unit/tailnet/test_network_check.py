@@ -11,8 +11,8 @@ import pytest
 import trio
 
 from coder.base.secret import Secret
-from coder.cli.command import parse
-from coder.cli.main import load
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.network.netcheck import NETCHECK
 from coder.cli.network import netcheck
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.drivers.derp_server import DerpServer
@@ -61,7 +61,7 @@ async def test_open_and_stripping_networks(capsys: pytest.CaptureFixture[str]) -
         assert all(item["stun"]["CanSTUN"] for r in regions for item in r["node_reports"] if item["stun"]["Enabled"])
 
         env = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token}
-        assert await netcheck._main(parse(load("netcheck"), ["--disable-direct-connections"], env)) == 0
+        assert await netcheck._main(parse(NETCHECK, ["--disable-direct-connections"], env)) == 0
         output = capsys.readouterr()
         assert json.loads(output.out)["derp"]["netcheck"]["PreferredDERP"] == 999
         assert "✔ Links " in output.err

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coder.cli.agents.agent import SCRIPT_FOLDER_VARIABLE, remove_script_folder
+from coder.cli.agents.agent_process import SCRIPT_FOLDER_VARIABLE, remove_script_folder
 
 
 @pytest.fixture(autouse=True)

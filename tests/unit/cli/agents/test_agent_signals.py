@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import signal
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trio
 import trio.testing
 
-from coder.agent import agent as agent_module
 from coder.agent.upgrade.signals import ENDING, hold, release
-from coder.cli.agents.agent import _main
+from coder.cli.agents import agent_process as agent_module
+from coder.cli.agents.agent_process import _main
 
 GIVEN, HANDED_OVER = "its workspace was given away", "everything was handed over"
 
@@ -45,7 +45,7 @@ async def test_takeover_informs_successor(end: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Role, "first_end", end)
     monkeypatch.setattr(agent_module, "AgentRole", Role)
     with trio.fail_after(60):
-        assert await _main(None, None) is None, "nothing is executed any more"
+        assert await _main(cast("Any", None), None) is None, "nothing is executed any more"
     assert len(Role.made) == (2 if end else 1) and all(role.stopped.is_set() for role in Role.made)
     assert Role.made[-1].kept == (HANDED_OVER if end == HANDED_OVER else None)
 
@@ -61,12 +61,12 @@ async def test_takeover_keeps_signals_for_successor(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(agent_module, "AgentRole", LeavingAgent)
     hold()  # as inherited
     try:
-        assert await _main(None, None) == HANDED_OVER
+        assert await _main(cast("Any", None), None) == HANDED_OVER
         assert set(ENDING) <= signal.pthread_sigmask(signal.SIG_BLOCK, ())
         signal.raise_signal(signal.SIGTERM)  # has no effect before a handler is installed
         monkeypatch.setattr(agent_module, "AgentRole", Role)
         with trio.fail_after(60):
-            assert await _main(None, None) is None
+            assert await _main(cast("Any", None), None) is None
         assert not set(ENDING) & signal.pthread_sigmask(signal.SIG_BLOCK, ())
     finally:
         release()

@@ -15,7 +15,7 @@ import pytest
 
 from coder.cli.command_server.handover import HIGH
 from coder.cli.command_server.served import NEVER_SERVED
-from coder.cli.command_table import ALIASES, COMMANDS
+from coder.cli.core.command_table import ALIASES, COMMANDS
 from tests.kit.programs.command_line import Terminal
 from tests.kit.programs.single_binary import Launcher
 

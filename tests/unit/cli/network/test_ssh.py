@@ -16,9 +16,10 @@ import trio
 import trio_asyncio
 
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import parse
-from coder.cli.network import ssh
+from coder.cli.core import session
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.network.ssh import SSH
+from coder.cli.network import ssh_session
 from coder.client import shell
 from coder.client.standard_streams import StandardOutput
 from coder.net.ssh_library import asyncssh
@@ -70,12 +71,13 @@ async def test_session_selects_tunnel(
 
         return open_connection
 
-    monkeypatch.setattr("coder.client.link.open_link", opening("own"))
-    monkeypatch.setattr("coder.client.shared_link.open_link_for_command", opening("shared"))
+    monkeypatch.setattr("coder.cli.network.ssh_session.open_link", opening("own"))
+    monkeypatch.setattr("coder.cli.network.ssh_session.open_link_for_command", opening("shared"))
     monkeypatch.setattr(session, "config_dir", lambda _invocation: "/nowhere")
     target = cast("Any", SimpleNamespace(agent=SimpleNamespace(id="a")))
+    absent: Any = None
     with pytest.raises(_ChosenTarget, match=link):
-        await ssh._run_session(parse(ssh.SSH, ["dev", *argv], env), None, None, target)
+        await ssh_session.run_session(parse(SSH, ["dev", *argv], env), absent, absent, target)
 
 
 async def test_undecodable_words_are_passed_unchanged() -> None:
@@ -92,7 +94,7 @@ async def test_undecodable_words_are_passed_unchanged() -> None:
     ]
     async with trio_asyncio.open_loop():
         with pytest.raises(CoderError, match="rejected"):
-            await shell._session(cast("Any", Connection()), ssh._request(parse(ssh.SSH, words, {})))
+            await shell._session(cast("Any", Connection()), ssh_session._request(parse(SSH, words, {})))
     assert commands == [(b"cat gr\xc3\xbc\xc3\x9fe caf\xe9", {b"A": b"caf\xe9"})]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -12,6 +11,8 @@ import trio
 
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.scaletest.agents import AGENTS
 from coder.cli.scaletest import simulated_agent
 from coder.cli.scaletest.agents import _read_tokens, _write_figures
 from coder.cli.scaletest.simulated_agent import FleetFigures, SimulatedAgent
@@ -98,6 +99,6 @@ def test_token_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("connected", "failed", "status"), [(2, 0, 0), (1, 0, 1), (2, 1, 1)])
 def test_exit_status(connected: int, failed: int, status: int, capsys: pytest.CaptureFixture[str]) -> None:
     figures = FleetFigures(connected=connected, failed_calls=failed, connect_seconds=[0.1, 0.2])
-    invocation: Any = {"output": "json"}
+    invocation = parse(AGENTS, ["--output", "json"], {})
     assert _write_figures(invocation, figures, 2) == status
     assert json.loads(capsys.readouterr().out)["connect"]["p50_ms"] == 100

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import trio
 
-from coder.cli.command import parse
-from coder.cli.main import load
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.scaletest.create_workspaces import CREATE_WORKSPACES
 from coder.cli.scaletest import create_workspaces
 from coder.cli.scaletest.create_workspaces import _post_recorded
 from coder.cli.scaletest.ledger import FILE, UNANSWERED_FOR, Ledger, LedgerEntry, new_names
@@ -199,7 +199,7 @@ async def test_any_end_of_runs_cleans_up(
     monkeypatch.setattr(create_workspaces, "_template", lambda *_: trio.sleep(0))
     monkeypatch.setattr(create_workspaces, "username", lambda *_: trio.sleep(0))
     words = ["--template", "full", "--count", "3", *(["--no-cleanup"] if is_kept else [])]
-    invocation = parse(load("exp scaletest create-workspaces"), words, {"CODER_CONFIG_DIR": str(tmp_path)})
+    invocation = parse(CREATE_WORKSPACES, words, {"CODER_CONFIG_DIR": str(tmp_path)})
     async with HttpClient(DialPolicy("http://127.0.0.1:9")) as http:
         with pytest.raises(error):
             await create_workspaces._test(invocation, http)

@@ -7,15 +7,17 @@ import importlib
 import inspect
 from datetime import timedelta
 from types import ModuleType
+from typing import cast
 
 import pytest
 
 from coder.base.config import Option
-from coder.cli.command import parse
-from coder.cli.command_table import COMMANDS
-from coder.cli.main import load
-from coder.cli.scaletest.runs import CLEANUP_OPTIONS, UNSUPPORTED, check_outputs
-from coder.cli.unsupported import unsupported
+from coder.cli.core.command import Command, implementation, load
+from coder.cli.core.command_table import COMMANDS
+from coder.cli.core.parsing import parse
+from coder.cli.core.unsupported import unsupported
+from coder.cli.declarations.scaletest.runs import CleanupOptions, RunOptions
+from coder.cli.scaletest.runs import UNSUPPORTED, check_outputs
 
 WORDS = [words for words in COMMANDS if words.startswith("exp scaletest ")]
 PACKAGE = "coder.cli.scaletest"
@@ -41,7 +43,7 @@ def options_read_by(module: ModuleType, name: str, seen: set[tuple[str, str]]) -
     options: set[str] = set()
     for node in ast.walk(ast.parse(inspect.getsource(getattr(module, name)))):
         match node:
-            case ast.Subscript(value=ast.Name(id="invocation"), slice=ast.Constant(value=str(option))):
+            case ast.Attribute(value=ast.Attribute(value=ast.Name(id="invocation"), attr="options"), attr=option):
                 options.add(option)
             case ast.Name(id=other) if inspect.isfunction(value := getattr(module, other, None)):
                 if value.__module__.startswith(PACKAGE):
@@ -52,8 +54,8 @@ def options_read_by(module: ModuleType, name: str, seen: set[tuple[str, str]]) -
 @pytest.mark.parametrize("words", WORDS)
 def test_options_are_used_or_rejected(words: str) -> None:
     command = load(words)
-    assert command.run is not None
-    read = options_read_by(importlib.import_module(command.run.__module__), command.run.__name__, set())
+    run = implementation(words)
+    read = options_read_by(importlib.import_module(run.__module__), run.__name__, set())
     assert {option.name for option in command.options if not option.hidden} == read
     assert {option.name for option in command.options if option.hidden} <= set(UNSUPPORTED)
 
@@ -68,5 +70,6 @@ def test_rejected_options_are_hidden(words: str, option: Option) -> None:
     "words", [words for words in WORDS if "concurrency" in {option.name for option in load(words).options}]
 )
 def test_cleanup_variables_affect_only_cleanup(words: str) -> None:
-    env = {option.env: non_default_value(option) for option in CLEANUP_OPTIONS}
-    check_outputs(parse(load(words), [], env))
+    env = {option.env: non_default_value(option) for option in CleanupOptions.declared}
+    command = cast("Command[RunOptions]", load(words))
+    check_outputs(parse(command, [], env))

@@ -13,8 +13,8 @@ import pytest
 import trio
 
 from coder.base.config import Option
-from coder.cli.command_table import COMMANDS
-from coder.cli.main import load
+from coder.cli.core.command import load
+from coder.cli.core.command_table import COMMANDS
 from coder.cli.server import direct_database, installed_service
 from coder.coderd.store.engine import postgres_cluster
 from coder.coderd.store.engine.database import open_database
@@ -62,7 +62,7 @@ def test_only_server_creates_database() -> None:
     """`run_postgres` creates a missing database, so commands reach it only after a check."""
     sources = Path(direct_database.__file__).parents[1].rglob("*.py")
     callers = {path.name for path in sources if "run_postgres(" in path.read_text()}
-    assert callers == {"direct_database.py", "backup.py", "server_database.py"}
+    assert callers == {"direct_database.py", "backup.py", "builtin_database.py"}
 
 
 @each

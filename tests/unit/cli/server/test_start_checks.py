@@ -13,7 +13,7 @@ import pytest
 
 from coder.base.config import Inputs
 from coder.base.errors import CoderError, explain_error
-from coder.cli.failures import defect_text
+from coder.cli.core.failures import defect_text
 from coder.cli.server.start_checks import check_folder, check_terraform
 from coder.coderd.config.options import OPTIONS
 from coder.coderd.config.reading import server_config

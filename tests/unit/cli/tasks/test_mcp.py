@@ -16,7 +16,7 @@ from tests.kit.server.workspaces import TASK_TOKEN, new_task, settled, task_worl
 ECHO = Tool(
     "echo",
     "Says it again.",
-    lambda given: given["text"],
+    lambda given: given.text("text"),
     {"text": ("string", "What."), "n": ("integer", "")},
     ("text",),
 )

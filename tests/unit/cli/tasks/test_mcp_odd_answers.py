@@ -13,8 +13,9 @@ import trio
 import trio.testing
 
 from coder.base.errors import CoderError
+from coder.base.json_values import Json
 from coder.cli.tasks import mcp_workspace_tools
-from coder.cli.tasks.mcp_protocol import McpServer, Tool
+from coder.cli.tasks.mcp_protocol import Arguments, McpServer, Tool
 from coder.cli.tasks.mcp_task_tools import task_tools, template_tools
 from coder.cli.tasks.mcp_tools import deployment_tools, report_tool
 from coder.client import agent_api
@@ -123,7 +124,13 @@ def every_tool(server: Server) -> list[Tool]:
     return [*deployment_tools(client), *task_tools(client), *template_tools(client), *workspaces, report]
 
 
-VALUES = {"string": "eA==", "integer": 8080, "object": {"a": "b"}, "boolean": False, "array": [{"path": "/x"}]}
+VALUES: dict[str, Json] = {
+    "string": "eA==",
+    "integer": 8080,
+    "object": {"a": "b"},
+    "boolean": False,
+    "array": [{"path": "/x"}],
+}
 
 
 def call_every_tool(server: Server) -> None:
@@ -178,7 +185,9 @@ def test_failed_tool_keeps_session(error: Exception) -> None:
 
 def test_unserializable_result_fails() -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "odd"}}
-    result = json.loads(McpServer("v1", [Tool("odd", "", lambda _: {1j}, {})]).answer_line(json.dumps(call)) or "")
+    result = json.loads(
+        McpServer("v1", [Tool("odd", "", lambda _: cast("Any", {1j}), {})]).answer_line(json.dumps(call)) or ""
+    )
     assert result["result"]["isError"]
 
 
@@ -300,8 +309,8 @@ async def test_command_ends_or_is_reported(
     api = Scripted(*answers)
     if isinstance(expected, str):
         with pytest.raises(CoderError) as caught:
-            await mcp_workspace_tools._bash(api, {"command": "x"})
+            await mcp_workspace_tools._bash(api, Arguments({"command": "x"}))
         assert str(caught.value) == expected
     else:
-        assert await mcp_workspace_tools._bash(api, {"command": "x"}) == expected
+        assert await mcp_workspace_tools._bash(api, Arguments({"command": "x"})) == expected
     assert api.signals == signals and not api._answers

@@ -15,8 +15,8 @@ from typing import IO
 import pytest
 
 from coder.base.errors import CoderError
-from coder.cli.command import parse
-from coder.cli.main import load
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.templates.templates import PUSH
 from coder.cli.templates.push_source import Source, is_archive, source_of
 
 
@@ -55,7 +55,7 @@ def of_socket(data: bytes, _folder: Path) -> IO[str]:
 
 
 def source(*words: str) -> Source:
-    return source_of(parse(load("templates push"), ["name", *words], {}))
+    return source_of(parse(PUSH, ["name", *words], {}))
 
 
 @pytest.mark.parametrize("stream", [of_pipe, of_file, of_socket])

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from coder.base.errors import CoderError
-from coder.cli.command import parse
-from coder.cli.main import load
+from coder.cli.core.command import load
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.workspaces import create
 from coder.cli.workspaces.parameter_form import (
     CREATE,
     START,
@@ -146,9 +147,9 @@ def test_unknown_parameter_names() -> None:
 
 def test_lists_keep_their_commas() -> None:
     for words in ('--parameter=tools=["a","b"]', '--parameter="tools=[""a"",""b""]"'):
-        values = parse(load("create"), [words], {})["parameter"]
+        values = parse(create.CREATE, [words], {}).options.parameter
         assert pairs(values, "parameter") == {"tools": '["a","b"]'}
-    assert pairs(parse(load("create"), ["--parameter", "a=1,b=2"], {})["parameter"], "parameter") == {
+    assert pairs(parse(create.CREATE, ["--parameter", "a=1,b=2"], {}).options.parameter, "parameter") == {
         "a": "1",
         "b": "2",
     }

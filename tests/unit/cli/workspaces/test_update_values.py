@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from coder.cli import progress
+from coder.cli.ui import progress
 from coder.cli.workspaces import lifecycle
 from tests.kit.programs.command_line import Result, run_cli
 from tests.kit.provisioners.scripted_provisioner import ended, new_version, upload

@@ -13,16 +13,15 @@ import trio
 import yaml
 
 from coder.base.config import Inputs
-from coder.cli.command import parse
-from coder.cli.provisioning import provisioner_daemons
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.server.server import SERVER
+from coder.cli.provisioning import builtin_daemons
 from coder.cli.server import server
 from coder.coderd.config.options import OPTIONS
 from coder.coderd.config.reading import server_config
 from coder.coderd.config.setting import ServerOption
 from coder.coderd.config.settings import SECRETS, ServerConfig
-from coder.coderd.rpc_endpoints import provisioners
 from coder.coderd.services.foundation.context import Context
-from coder.provisionerd import daemon
 from coder.provisionerd.config import DaemonConfig
 from tests.unit.coderd.config.test_config import another_value
 
@@ -37,7 +36,7 @@ def configured(**flags: str) -> ServerConfig:
 def written(capsys: pytest.CaptureFixture[str], flags: Mapping[str, str]) -> ServerConfig:
     """Return what a server reads from a file with the output of `--write-config` for these flags."""
     arguments = [f"--{flag}={value}" for flag, value in flags.items()]
-    assert server._run(parse(server.SERVER, [*arguments, "--write-config"], {"HOME": "/nowhere"})) == 0
+    assert server._run(parse(SERVER, [*arguments, "--write-config"], {"HOME": "/nowhere"})) == 0
     return server_config(Inputs(file=yaml.safe_load(capsys.readouterr().out)), NOWHERE)
 
 
@@ -83,11 +82,11 @@ async def given_to_daemons(monkeypatch: pytest.MonkeyPatch, config: ServerConfig
     def connect(_context: Any, name: str, kinds: list[str]) -> None:
         built.append({"name": name, "kinds": kinds})
 
-    monkeypatch.setattr(daemon, "run_daemon", run)
-    monkeypatch.setattr(provisioners, "connect_built_in", connect)
+    monkeypatch.setattr(builtin_daemons, "run_daemon", run)
+    monkeypatch.setattr(builtin_daemons, "connect_built_in", connect)
     stopping = trio.Event()
     stopping.set()
-    await provisioner_daemons.builtin_daemons(cast("Context", SimpleNamespace(config=config, stopping=stopping)))
+    await builtin_daemons.builtin_daemons(cast("Context", SimpleNamespace(config=config, stopping=stopping)))
     return built
 
 

@@ -6,7 +6,7 @@ import pytest
 import tree_sitter
 import tree_sitter_powershell as grammar
 
-from coder.cli.completion import SCRIPTS
+from coder.cli.program.completion import SCRIPTS
 from coder.coderd.services.site.install_scripts import install_ps1
 from coder.domain.agents.init_scripts import init_script
 

@@ -15,7 +15,8 @@ from sqlalchemy import update
 
 from coder.base.clock import FakeClock
 from coder.base.ids import new_uuid
-from coder.cli import main, session
+from coder.cli import main
+from coder.cli.core import session
 from coder.cli.provisioning import no_provisioner
 from coder.coderd.services.provisioning.reaping import reap
 from coder.coderd.services.provisioning.waiting_jobs import load_waiting

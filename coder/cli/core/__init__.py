@@ -1,0 +1,1 @@
+"""What commands share below their output: declarations, parsing, sessions, errors."""

@@ -1,0 +1,1 @@
+"""Declarations of the commands: what help, completion and the parser need. They import no implementation."""

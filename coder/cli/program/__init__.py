@@ -1,0 +1,1 @@
+"""Commands about the program itself: its version and its completion."""

@@ -1,0 +1,89 @@
+"""Output of a command's failure: errors of the API, of the command line and defects."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from coder.base.errors import CoderError
+from coder.base.version import BUILD_VERSION
+from coder.cli.core.command import Command, Invocation
+from coder.cli.core.failures import defect_text, error_text, unknown_subcommand, version_warning
+from coder.cli.core.options import GLOBAL_OPTIONS, Options
+from coder.cli.core.parsing import UsageError
+from coder.cli.core.suggestions import for_subcommand, for_usage_error
+from coder.net.request_log import REQUESTS
+
+DAEMONS = frozenset({"agent", "provisioner start", "provisionerd start", "server", "workspace-proxy server"})
+"""Commands whose errors are read later in a log, so hints are printed there too."""
+
+
+def report_error(command: Command[Options], error: Exception, *, verbose: bool) -> int:
+    """Print an error and return the exit code."""
+    text = _error_text(command, error) if isinstance(error, CoderError) else defect_text(error, verbose=verbose)
+    _print_errors(command, [text])
+    return 1
+
+
+def report_usage(command: Command[Options], error: UsageError) -> int:
+    """Print what is wrong with the command line, and what was probably meant. Return the exit code."""
+    suggestion = for_usage_error(error.message, (*command.options, *GLOBAL_OPTIONS))
+    sys.stderr.write(f"{error.message}\n{suggestion}")
+    return 1
+
+
+def report_unknown(group: str, word: str, subcommands: Sequence[tuple[str, str]]) -> int:
+    """Print that a group has no such subcommand, and what was probably meant. Return the exit code."""
+    suggestion = for_subcommand(group, word, (name for name, _ in subcommands))
+    sys.stderr.write(unknown_subcommand(group, word) + suggestion)
+    return 1
+
+
+def report_group(command: Command[Options], group: BaseExceptionGroup, *, verbose: bool) -> int:
+    """Print the errors that a nursery wrapped in a group and return the exit code; 130 for Ctrl-C."""
+    inner = _flatten(group)
+    if any(isinstance(error, KeyboardInterrupt) for error in inner):
+        return 130
+    if all(isinstance(error, BrokenPipeError) for error in inner):
+        raise inner[0]
+    known = [error for error in inner if isinstance(error, CoderError)]
+    unexpected = [error for error in inner if isinstance(error, Exception) and error not in known]
+    if len(known) + len(unexpected) != len(inner):
+        raise group
+    texts = [_error_text(command, error) for error in known] or [
+        defect_text(error, verbose=verbose) for error in unexpected
+    ]
+    _print_errors(command, texts)
+    return 1
+
+
+def warn_of_version(invocation: Invocation[Options]) -> None:
+    """Warn about different releases of client and server, after a request."""
+    if invocation.command.words not in DAEMONS and not invocation.globals.no_version_warning:
+        sys.stderr.write(version_warning(BUILD_VERSION, REQUESTS.server_version))
+
+
+def _print_errors(command: Command[Options], texts: list[str]) -> None:
+    name = f"coder {command.words}"
+    sys.stderr.write(f'Encountered an error running "{name}", see "{name} --help" for more information\n')
+    for text in texts:
+        sys.stderr.write(f"{_error_label()} {text}\n")
+
+
+def _error_label() -> str:
+    if not sys.stderr.isatty():
+        return "error:"
+    from coder.cli.ui.colour import paint
+
+    return paint("error:", "red", sys.stderr)
+
+
+def _error_text(command: Command[Options], error: CoderError) -> str:
+    return error_text(error, is_terminal=sys.stderr.isatty() or command.words in DAEMONS)
+
+
+def _flatten(group: BaseExceptionGroup) -> list[BaseException]:
+    errors: list[BaseException] = []
+    for error in group.exceptions:
+        errors += _flatten(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return errors
