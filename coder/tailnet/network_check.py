@@ -16,6 +16,7 @@ import trio
 from coder.api.agents.agent_connection import AgentConnectionInfo
 from coder.api.base.answers import read_answer
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject
 from coder.mesh.derp_map import DEFAULT_STUN_PORT, DerpMap, DerpNode, DerpRegion
 from coder.mesh.errors import RelayError, WireError
 from coder.mesh.netcheck import (
@@ -342,7 +343,7 @@ def _node_json(described: Mapping[str, Any], result: NodeResult) -> dict[str, An
     }
 
 
-def _netcheck_json(findings: Findings) -> dict[str, Any]:
+def _netcheck_json(findings: Findings) -> JsonObject:
     nanoseconds = {str(region): int(took * NANO) for region, took in findings.latencies.items()}
     observed = findings.mappings.observed()
     v4 = next((f"{ip}:{port}" for ip, port in observed if ":" not in ip), "")
@@ -370,7 +371,7 @@ def _netcheck_json(findings: Findings) -> dict[str, Any]:
     }
 
 
-def _interfaces_json(interfaces: list[Interface]) -> dict[str, Any]:
+def _interfaces_json(interfaces: list[Interface]) -> JsonObject:
     warnings = [
         {
             "code": "EIF01",

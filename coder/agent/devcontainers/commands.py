@@ -18,6 +18,7 @@ from coder.agent.disk import DISK_TIMEOUT, OpenDescriptor, Threads, on_disk
 from coder.agent.state import ContainerRefusedError
 from coder.agent.workspace.children import end_group
 from coder.base.exception_groups import single_failure
+from coder.base.json_types import Json
 from coder.base.threads import NoThreadError
 from coder.domain.agents.sub_agents import MAX_TEXT
 
@@ -51,7 +52,7 @@ def is_text(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def short_text(document: Mapping[str, Any], key: str) -> str:
+def short_text(document: Mapping[str, Json], key: str) -> str:
     """Return a text field of a program's output; "" when it is not a string or longer than the server accepts."""
     value = document.get(key)
     return value if isinstance(value, str) and len(value) <= MAX_TEXT else ""

@@ -29,6 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
+from coder.base.json_types import JsonObject
 from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.engine.turns import insert_rows
 from coder.coderd.store.tables.builds import workspace_builds
@@ -247,7 +248,7 @@ class JobChanges(TypedDict, total=False):
     provisioner: str
     file_id: UUID
     type: str
-    input: dict[str, Any]
+    input: JsonObject
     worker_id: UUID | None
     tags: dict[str, str]
     priority: int

@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import JSON, ColumnElement, Select, and_, func, insert, literal_column, or_, select, true, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from coder.base.json_types import JsonObject
 from coder.coderd.store.agents.agent_apps import AppStatusRow, app_status_from
 from coder.coderd.store.agents.agents import AGENT_COLUMNS, AgentRow
 from coder.coderd.store.engine.rows import column_values
@@ -110,7 +111,7 @@ class TaskFilter:
 class SnapshotRow:
     """Stored conversation, in the form of the app's API."""
 
-    messages: list[dict[str, Any]]
+    messages: list[JsonObject]
     created_at: datetime
 
 
