@@ -69,7 +69,7 @@ def _texts(document: Any) -> Any:
     return [_texts(value) for value in document if _is_clean(value)] if isinstance(document, list) else document
 
 
-def _is_clean(document: object) -> bool:
+def _is_clean(document: Json) -> bool:
     return not isinstance(document, str) or is_text(document)
 
 

@@ -131,9 +131,9 @@ def names_to_try(requested: str, folder: str, own: str) -> list[str]:
     return [name for name in dict.fromkeys(candidates) if name.lower() != own.lower()]
 
 
-def _mapping(node: object) -> JsonObject:
+def _mapping(node: Json) -> JsonObject:
     return node if isinstance(node, dict) else {}
 
 
-def _list(node: object) -> list[Any]:
+def _list(node: Json) -> list[Any]:
     return node if isinstance(node, list) else []

@@ -24,7 +24,7 @@ from coder.agent.workspace import environment, terminal
 from coder.agent.workspace.children import Child, end_group, kill_group
 from coder.agent.workspace.containers import Container
 from coder.agent.workspace.files import workdir
-from coder.base.json_types import JsonObject
+from coder.base.json_types import Json, JsonObject
 from coder.base.log import get_logger
 
 log = get_logger("agent.pty")
@@ -258,7 +258,7 @@ class _Session:
                 scope.cancel()  # a megabyte without a complete object is not a terminal client
                 return
 
-    def resize(self, height: object, width: object) -> None:
+    def resize(self, height: Json, width: Json) -> None:
         """Set the program's window size to the viewer's; out-of-range sizes are ignored."""
         if self._over or not isinstance(height, int) or not isinstance(width, int):
             return

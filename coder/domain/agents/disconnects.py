@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from coder.base.json_types import Json
+
 Ended = Literal["closed", "silent", "stopping", "lost", "unnoticed"]
 """Ways the server saw a connection end: closed by the peer, no answer to pings, the server stopped, the server itself
 was lost, or unnoticed: the agent reconnected before the server detected anything."""
@@ -152,10 +154,10 @@ def _with_event(evidence: Evidence, kind: str, data: Mapping[str, Any]) -> Evide
     return evidence
 
 
-def _number(value: object) -> float:
+def _number(value: Json) -> float:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9 else 0.0
 
 
-def _text(value: object) -> str:
+def _text(value: Json) -> str:
     text = value if isinstance(value, str) else ""
     return "".join(char for char in text if char.isprintable())[:200] or "none"

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from coder.base.errors import CoderError
 from coder.base.ids import new_uuid
-from coder.base.json_types import JsonObject
+from coder.base.json_types import Json, JsonObject
 from coder.coderd.services.access.token_masking import mask_build_tokens
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents import agents as agent_store
@@ -423,7 +423,7 @@ async def _check_texts(rows: _Rows, turns: Turns) -> None:
                 raise BadResultError(f"{item.name} of {type(row).__name__.removesuffix('Row')} contains a zero byte")
 
 
-def _has_zero_byte(value: object) -> bool:
+def _has_zero_byte(value: Json) -> bool:
     if isinstance(value, str):
         return "\x00" in value
     if isinstance(value, dict):

@@ -26,6 +26,7 @@ from coder.api.site.health import (
 )
 from coder.base.duration import format_duration
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject
 from coder.coderd.services.network import derp_map
 from coder.mesh.derp_map import DerpMap, DerpNode, DerpRegion
 from coder.mesh.errors import RelayError, WireError
@@ -76,7 +77,7 @@ async def _check_region(dialer: RelayDialer, region: DerpRegion, described: dict
     )
     reports: dict[int, DERPNodeReport] = {}
 
-    async def check_node(index: int, node: DerpNode, description: dict[str, object]) -> None:
+    async def check_node(index: int, node: DerpNode, description: JsonObject) -> None:
         reports[index] = await _check_node(dialer, region, node, description, result.latencies)
 
     async with trio.open_nursery() as nursery:
