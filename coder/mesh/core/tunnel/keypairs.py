@@ -7,7 +7,7 @@ Obeys: the WireGuard paper, sections 5.4.6 and 6.
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 from coder.mesh.core.crypto.aead import NONCE, ChaCha20Poly1305, InvalidTag
 from coder.mesh.core.crypto.noise import TransportKeys
@@ -37,7 +37,7 @@ _SOURCE_END = 24
 _NO_HEAD = b"\0"  # no IPv6 packet begins with it
 
 
-def _cannot_seal(*_: object, **__: object) -> Any:
+def _cannot_seal(*_: object, **__: object) -> NoReturn:
     raise AssertionError("a retired keypair cannot seal")
 
 
