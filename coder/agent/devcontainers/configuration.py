@@ -135,5 +135,5 @@ def _mapping(node: Json) -> JsonObject:
     return node if isinstance(node, dict) else {}
 
 
-def _list(node: Json) -> list[Any]:
+def _list(node: Json) -> list[Json]:
     return node if isinstance(node, list) else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from coder.base.json_types import Json
 
@@ -121,7 +121,7 @@ def name_cause(evidence: Evidence) -> Verdict:
     raise AssertionError("the last rule always holds")
 
 
-def read_events(ended: Ended, events: Iterable[tuple[str, Mapping[str, Any]]]) -> Evidence:
+def read_events(ended: Ended, events: Iterable[tuple[str, Mapping[str, Json]]]) -> Evidence:
     """Return the evidence in an agent's events, (kind, data) oldest first, about its last lost connection. Untrusted
     data."""
     result = Evidence(ended, reported=True)
@@ -130,7 +130,7 @@ def read_events(ended: Ended, events: Iterable[tuple[str, Mapping[str, Any]]]) -
     return result
 
 
-def _with_event(evidence: Evidence, kind: str, data: Mapping[str, Any]) -> Evidence:
+def _with_event(evidence: Evidence, kind: str, data: Mapping[str, Json]) -> Evidence:
     if data.get("survived") is True:  # of the connection that was lost later, for another reason
         return evidence
     if kind == "started":

@@ -19,7 +19,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from coder.base.errors import CoderError, explain_error
-from coder.base.json_types import JsonObject
+from coder.base.json_types import Json, JsonObject
 from coder.domain.rendering.builds import GivenValues, build_values
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import render
@@ -178,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(options: argparse.Namespace) -> dict[str, Any]:
+def _run(options: argparse.Namespace) -> dict[str, Json]:
     if options.command == "parse":
         return explain_files(options.folder)
     if options.command == "parameters":
