@@ -60,21 +60,37 @@ def _owners(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     return guarded
 
 
+def _text(report: HealthcheckReport) -> str:
+    """Return upstream's short form for terminals and probes: the time and a line per section."""
+    healthy = {
+        "healthy": report.healthy,
+        "derp": report.derp.healthy,
+        "access_url": report.access_url.healthy,
+        "websocket": report.websocket.healthy,
+        "database": report.database.healthy,
+    }
+    return f"time: {report.time:%Y-%m-%dT%H:%M:%SZ}\n" + "".join(
+        f"{name}: {str(value).lower()}\n" for name, value in healthy.items()
+    )
+
+
 @route(
     blueprint,
     "GET",
     "/health",
     scope="debug_info:read",
     query={"force": str, "format": str},
-    answers=(HealthcheckReport, dict[str, Any]),
+    answers=(HealthcheckReport, dict[str, Any], TEXT),
 )
 @_owners
 async def get_health() -> Response:
     form = request.args.get("format", "")
-    if form not in {"", "json", "simple"}:
+    if form not in {"", "json", "simple", "text"}:
         raise Invalid(f'Invalid format option "{form}".', 'Allowed values are: "json", "simple".')
     force = request.args.get("force", "") == "true"
     report = await context().services.api.health_reports.get(Secret(credentials().token), force=force)
+    if form == "text":
+        return Response(_text(report), content_type="text/plain; charset=utf-8")
     if form == "simple":
         names = ("derp", "access_url", "websocket", "database", "workspace_proxy", "provisioner_daemons")
         healthy: JsonObject = {name: getattr(report, name).severity != "error" for name in names}

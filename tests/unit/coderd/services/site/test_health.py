@@ -80,6 +80,11 @@ async def test_sections_can_be_dismissed() -> None:
         assert (await world.put(settings, expected)).status_code == 200
         simple = (await world.get("/api/v2/debug/health", params={"format": "simple"})).json()
         assert simple["healthy"] and simple["derp"] and not simple["provisioner_daemons"]
+        text = await world.get("/api/v2/debug/health", params={"format": "text"})
+        assert text.headers["content-type"] == "text/plain; charset=utf-8"
+        lines = [line.partition(": ") for line in text.text.splitlines()]
+        assert [name for name, _, _ in lines] == ["time", "healthy", "derp", "access_url", "websocket", "database"]
+        assert lines[0][2] == f"{report['time'][:19]}Z" and {value for _, _, value in lines[1:]} == {"true"}
         _, token = await world.member()
         for path in ("health", "metrics", "pprof/cmdline", "expvar", "coordinator", "ws"):
             assert (await world.get(f"/api/v2/debug/{path}", token=token)).status_code == 403
