@@ -457,8 +457,9 @@ def _failure_word(group: BaseExceptionGroup[BaseException]) -> str:
 def _note_stray_failure(_loop: object, context: dict[str, object]) -> None:
     """Log an exception that an SSH session left unawaited. Otherwise trio-asyncio would end the agent and every other
     session."""
+    error = context.get("exception")
     log.debug(
         "an SSH task failed after its session closed",
-        said=context.get("message"),
-        error=context.get("exception") or "",
+        said=str(context.get("message")),
+        error=error if isinstance(error, BaseException) else "",
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from coder.api.base import codec
 from coder.api.base.refusals import Unauthenticated
+from coder.appproxy.http.asgi import Application, Message, Receive, Send
 from coder.appproxy.http.connection_shares import authenticated_as
 from coder.appproxy.http.errors import envelope_of
 from coder.appproxy.http.hypercorn_fixes import FAST_PATHS
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 Answer = Callable[["Context", Caller, Query], Awaitable[Any]]
-Message = dict[str, Any]
 
 ROUTES: dict[str, Answer] = {
     "/api/v2/users/me": users.show_me,
@@ -57,12 +57,12 @@ _BYPASS = BYPASS_HEADER.lower()
 class FastPath:
     """ASGI application in front of another one."""
 
-    def __init__(self, app: Any, ctx: Context) -> None:
+    def __init__(self, app: Application, ctx: Context) -> None:
         self._app = app
         self._ctx = ctx
         self._limits = ctx.services.rate_limits
 
-    async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         answer = ROUTES.get(scope["path"]) if scope.get("method") == "GET" and scope["type"] == "http" else None
         if answer is None:
             await self._app(scope, receive, send)
