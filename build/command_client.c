@@ -29,6 +29,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,6 +39,9 @@
 #define PATIENCE_SECONDS 2      /* for the server to accept the command; afterwards there is no limit */
 #define START_DELAY_MS 2000     /* a first command that takes longer starts a server concurrently */
 #define IDENTITY_SIZE 16384
+#ifndef RUNTIME_ROOT /* tests have one of their own */
+#define RUNTIME_ROOT "/run/user"
+#endif
 
 extern char **environ;
 
@@ -161,6 +165,8 @@ static int describe(const char *key, const char *status) {
     if (stat("/", &info)) return 0;
     unsigned long long device = info.st_dev, inode = info.st_ino; /* 64 bits wide also on 32 bit processors */
     add("root %llu %llu nice %d\n", device, inode, getpriority(PRIO_PROCESS, 0));
+    struct utsname host;
+    if (!uname(&host)) add("host %s\n", host.nodename); /* a home directory can be several machines' */
     for (int kind = 0; kind < (int)RLIMIT_NLIMITS; kind++)
         if (!getrlimit(kind, &limit))
             add("limit %d %llx %llx\n", kind, (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
@@ -173,17 +179,45 @@ static uint64_t digest(const char *text) { /* FNV-1a names the socket; the serve
     return value;
 }
 
+static const char *variable(const char *name) {
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* The configuration directory, as coder/cli/session.py finds it; 0 without one, or for a longer path than a socket has. */
+static int find_configuration(char *folder, size_t size) {
+    const char *chosen = variable("CODER_CONFIG_DIR"), *base = variable("XDG_CONFIG_HOME"), *home = variable("HOME");
+    int wrote = chosen ? snprintf(folder, size, "%s", chosen)
+                : base ? snprintf(folder, size, "%s/coderv2", base)
+                       : snprintf(folder, size, "%s/.config/coderv2", home ? home : "");
+    return wrote > 0 && wrote < (int)size && folder[0] == '/';
+}
+
+/* The private directory of sockets: the runtime directory's, else one in the configuration directory if that exists.
+ * Many systems have no runtime directory: containers, `su`, cron, systems without logind. 0 if there is none. */
+static int find_folder(char *folder, size_t size) {
+    const char *runtime = variable("XDG_RUNTIME_DIR");
+    char standard[sizeof socket_path], configuration[sizeof socket_path];
+    struct stat info;
+    snprintf(standard, sizeof standard, "%.70s/%ld", RUNTIME_ROOT, (long)geteuid());
+    if (runtime || is_private_directory(standard)) {
+        if (!runtime) runtime = standard;
+        if (runtime[0] != '/' || !is_private_directory(runtime)) return 0;
+        if (snprintf(folder, size, "%s/coder", runtime) >= (int)size - 32) return 0;
+    } else if (!find_configuration(configuration, sizeof configuration) || stat(configuration, &info) ||
+               info.st_uid != geteuid() || info.st_mode & 022 || /* sudo keeps HOME, another user's */
+               snprintf(folder, size, "%s/run", configuration) >= (int)size - 32)
+        return 0;
+    return (!mkdir(folder, 0700) || errno == EEXIST) && is_private_directory(folder);
+}
+
 /* The socket's path for this process; 0 if no server is allowed. */
 static int find_server(const char *key, const char *status) {
-    const char *runtime = getenv("XDG_RUNTIME_DIR"), *refused = getenv("CODER_NO_COMMAND_SERVER");
-    char standard[64], folder[sizeof socket_path];
+    const char *refused = getenv("CODER_NO_COMMAND_SERVER");
+    char folder[sizeof socket_path];
     if (refused && *refused && strcmp(refused, "0") && strcmp(refused, "false")) return 0;
     if (getuid() != geteuid() || getgid() != getegid()) return 0;
-    snprintf(standard, sizeof standard, "/run/user/%ld", (long)geteuid());
-    if (!runtime || !*runtime) runtime = standard;
-    if (runtime[0] != '/' || !is_private_directory(runtime)) return 0;
-    if (snprintf(folder, sizeof folder, "%s/coder", runtime) >= (int)sizeof folder - 32) return 0;
-    if ((mkdir(folder, 0700) && errno != EEXIST) || !is_private_directory(folder)) return 0;
+    if (!find_folder(folder, sizeof folder)) return 0;
     if (!describe(key, status)) return 0;
     snprintf(socket_path, sizeof socket_path, "%.70s/%016llx.sock", folder, (unsigned long long)digest(identity));
     return strlen(folder) <= 70;

@@ -2,6 +2,8 @@
 
     python build/compiled.py DIR      # a whole copy (with tests and scripts), to run tests and benchmarks in
 
+The modules written in C (EXTENSIONS) are compiled with them.
+
 `build.py` uses the results of a smaller copy by default. The wheel has the plain modules, which behave the same
 (docs/decisions/compiled-modules.md). Requires gcc, Python's headers and mypy; for another processor (libc.CROSS) also
 its cross compiler and its Python's headers and configuration.
@@ -27,6 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 HOT = ("coder/mesh/core",)
 ALSO = ("coder/mesh/drivers/udp.py",)
 """Modules of the drivers that run for every datagram and are not coroutines."""
+EXTENSIONS = ("coder/mesh/core/crypto/_batch_cipher.c",)
+"""Modules in C. Their users do without where they are missing, so the wheel has none."""
 PLAIN = {
     "coder/mesh/core/crypto/keys.py": "a class that inherits from bytes",
     "coder/mesh/core/wire/derp.py": "frames are values made a few times a connection; packets never become one",
@@ -46,7 +50,7 @@ stack."""
 _SETUP = """
 import os, sys
 from concurrent.futures import ThreadPoolExecutor
-from setuptools import setup
+from setuptools import Extension, setup
 from setuptools._distutils.ccompiler import CCompiler
 from mypyc.build import mypycify
 from mypyc.common import PLATFORM_SIZE
@@ -66,7 +70,7 @@ def compile_side_by_side(self, sources, output_dir=None, macros=None, include_di
 CCompiler.compile = compile_side_by_side
 setup(name={group!r}, packages=[], ext_modules=mypycify(
     ["--follow-imports=silent", *{files!r}], opt_level={level!r}, debug_level="0", group_name={group!r},
-    multi_file=True))
+    multi_file=True) + [Extension(name, [path], libraries=["dl"]) for name, path in {extensions!r}])
 """
 
 
@@ -85,6 +89,7 @@ def source_hash(level: str, root: Path = ROOT) -> str:
     made_by = f"{sys.version} {mypy.version.__version__} {_SETUP} {level} {libc.machine()}"
     digest = hashlib.sha256(made_by.encode())
     sources = [path for folder in ("coder/base", "coder/mesh") for path in (root / folder).rglob("*.py")]
+    sources += [root / name for name in EXTENSIONS]
     for path in sorted(sources):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:32]
@@ -109,7 +114,8 @@ def compile_tree(target: Path, level: str = LEVEL, *, each_first: bool = True) -
     files = hot_modules(target)
     # mypyc reads [tool.mypy] for strictness; it would also compile packages listed there.
     script = target / "compile_hot.py"
-    script.write_text(_SETUP.format(group=GROUP, files=files, level=level, size=pointer_size()))
+    extensions = list(zip(extension_names(), EXTENSIONS, strict=True))
+    script.write_text(_SETUP.format(group=GROUP, files=files, extensions=extensions, level=level, size=pointer_size()))
     (target / "pyproject.toml").rename(target / "pyproject.hidden")
     try:
         done = subprocess.run(
@@ -135,7 +141,7 @@ def compile_tree(target: Path, level: str = LEVEL, *, each_first: bool = True) -
     if libc.CROSS:
         check_processor(target)
     else:
-        check_imports(target, files if each_first else files[:1])
+        check_imports(target, [*(files if each_first else files[:1]), *EXTENSIONS])
 
 
 def pointer_size() -> int:
@@ -158,12 +164,16 @@ def check_processor(target: Path) -> None:
 
 
 def module_names(files: Sequence[str]) -> list[str]:
-    return [name.removesuffix(".py").replace("/", ".") for name in files]
+    return [name.rpartition(".")[0].replace("/", ".") for name in files]
+
+
+def extension_names() -> list[str]:
+    return module_names(EXTENSIONS)
 
 
 def check_program(folder: Path, emulator: Sequence[str] = (), *, each_first: bool = True) -> None:
     """Run check_imports in a folder of modules.convert, whose program can require an emulator."""
-    names = module_names(hot_modules())[: None if each_first else 1]
+    names = [*module_names(hot_modules())[: None if each_first else 1], *extension_names()]
     env = check.environment(folder / "_internal")
 
     def ask(name: str) -> subprocess.CompletedProcess[bytes]:

@@ -55,10 +55,16 @@ def is_database_away(error: BaseException) -> bool:
 
 def explain_error(error: BaseException, *, with_hint: bool = True) -> str:
     """Return one line for users: the message, then its causes, then the hint."""
-    parts = list(dict.fromkeys(text for cause in causes(error) if (text := _sentence(cause))))
+    chain = [cause for cause in causes(error) if cause is error or not _is_databases(cause)]
+    parts = list(dict.fromkeys(text for cause in chain if (text := _sentence(cause))))
     line = ": ".join(parts[:_MAX_PARTS])
     hint = error.hint if isinstance(error, CoderError) and with_hint else ""
     return f"{line}\n{hint}" if hint else line
+
+
+def _is_databases(error: BaseException) -> bool:
+    """Return whether an error is of the database's libraries: its text has SQL and its parameters."""
+    return type(error).__module__.partition(".")[0] in {"sqlalchemy", "asyncpg", "alembic"}
 
 
 def _sentence(error: BaseException) -> str:
@@ -66,5 +72,7 @@ def _sentence(error: BaseException) -> str:
         return error.message
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(_sentence(inner) for inner in error.exceptions)
+    if isinstance(error, OSError) and error.strerror and error.errno is not None:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     text = str(error)
     return text or type(error).__name__

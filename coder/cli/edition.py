@@ -57,8 +57,8 @@ def _reason(missing: str) -> tuple[str, str]:
     if is_slim() and any(missing == module or missing.startswith(f"{module}.") for module in _SERVER_MODULES):
         return (
             "You are using a slim build of Coder, which does not support this command.",
-            "Download the full program: a server offers it at /bin/coder-full-<os>-<arch>, "
-            "and the wheel (`pipx install FILE.whl`) contains it.",
+            "Install the full program: `curl -fsSL https://<server>/install.sh | sh -s -- --full`, "
+            "or the wheel with `pipx install FILE.whl`.",
         )
     if is_windows() and package in POSIX_MODULES | SERVER_PACKAGES:
         return "This command requires a POSIX system; it does not run on Windows.", _ON_WINDOWS

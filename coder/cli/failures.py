@@ -36,16 +36,21 @@ def error_text(error: CoderError, *, is_terminal: bool) -> str:
     if answer is None:
         return explain_error(error, with_hint=is_terminal)
     traced = [item.message for item in chain[: chain.index(answer)] if isinstance(item, CoderError)]
-    lines = [f"Trace=[{': '.join(traced)}: ]"] if traced else []
-    lines.append(answer.message or f"HTTP {answer.status}")
+    message = answer.message or f"HTTP {answer.status}"
+    if is_terminal:  # users read sentences; scripts get upstream's lines
+        lines = [": ".join([*traced, message])]
+    else:
+        lines = [f"Trace=[{': '.join(traced)}: ]"] if traced else []
+        lines.append(message)
     if answer.validations:
         lines.append(f"{len(answer.validations)} validation error(s) found")
         lines += [
             f"\t {validation.get('field', '')} : {validation.get('detail', '')}" for validation in answer.validations
         ]
     is_others = answer.hint == NOT_THE_API
+    own_hint = next((item.hint for item in chain[: chain.index(answer)] if isinstance(item, CoderError)), "")
     if answer.status == 401 and not is_others:
-        lines.append(_LOGIN)
+        lines.append(f"Suggestion: {own_hint}" if own_hint else _LOGIN)
     elif answer.detail:
         lines.append(answer.detail)
     hint = next((item.hint for item in chain if isinstance(item, CoderError) and item.hint), "")
@@ -61,6 +66,10 @@ def defect_text(error: Exception, *, verbose: bool) -> str:
     request = REQUESTS.last
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    elif isinstance(error, OSError) and error.args and isinstance(error.args[0], list):
+        # shutil.Error: (source, target, text) of each file
+        source, target, reason = error.args[0][0]
+        text = f"cannot copy {source} to {target}: {str(reason).rpartition('] ')[2].partition(': ')[0]}"
     elif isinstance(error, UnicodeEncodeError):
         # Omit the text, which may be a password. Python keeps bytes that are not UTF-8 as lone surrogates.
         undecodable = repr(error.object[error.start : error.end]).replace("\\udc", "\\x")

@@ -28,6 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _serve_commands()
     _open_standard_descriptors()
     _write_utf8()
+    _keep_order()
     _filter_terminals()
     if _is_completion():
         return _invoke(load("completion words"), ["--", *words])
@@ -97,6 +98,22 @@ def _write_utf8() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None and stream.encoding.lower().replace("-", "") != "utf8":
             reconfigure(encoding="utf-8")
+
+
+def _keep_order() -> None:
+    """Keep the order of results and messages if both streams are one file (`2>&1`): a log shows them as written.
+
+    Python buffers a stdout that is no terminal, and every message on stderr would come first.
+    """
+    import os
+
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    try:
+        is_same = os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except (OSError, ValueError):  # replaced by a stream without a descriptor, or closed
+        return
+    if is_same and reconfigure is not None:
+        reconfigure(line_buffering=True)
 
 
 def _filter_terminals() -> None:
@@ -233,8 +250,10 @@ def _group(name: str, rest: list[str], typed: list[str], requests_help: bool) ->
             return 1
         if words:
             from coder.cli.failures import unknown_subcommand
+            from coder.cli.suggestions import for_subcommand
 
             sys.stderr.write(unknown_subcommand(name, words[0]))
+            sys.stderr.write(for_subcommand(name, words[0], (word for word, _ in children(name))))
             return 1
     sys.stdout.write(help_text(command, children(name), aliases_of(name)))
     return 0
@@ -258,7 +277,11 @@ def _invoke(command, words: list[str], typed: list[str] | None = None) -> int:  
             _show_requests()
         return command.run(invocation) or 0
     except UsageError as error:
-        sys.stderr.write(f"{error.message}\n")
+        from coder.cli.command import GLOBAL_OPTIONS
+        from coder.cli.suggestions import for_usage_error
+
+        suggestion = for_usage_error(error.message, (*command.options, *GLOBAL_OPTIONS))
+        sys.stderr.write(f"{error.message}\n{suggestion}")
         return 1
     except CoderError as error:
         _print_errors(command, [_error_text(command, error)])

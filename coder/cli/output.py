@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from coder.base.errors import CoderError
 from coder.cli.command import Invocation
+from coder.cli.unanswered import unanswered
 
 if TYPE_CHECKING:
     from msgspec import Struct, UnsetType
@@ -173,7 +174,7 @@ def confirm(invocation: Invocation, question: str, *, default: bool = False) -> 
     sys.stdout.flush()
     line = sys.stdin.readline()
     if not line:
-        raise CoderError("eof", "EOF")
+        raise unanswered(question, "--yes")
     answer = line.strip().lower()
     if answer in {"y", "yes"} or (not answer and default):
         return
@@ -203,7 +204,7 @@ def ask(question: str, *, default: str = "", secret: bool = False) -> str:
     sys.stdout.flush()
     line = sys.stdin.readline()
     if not line:
-        raise CoderError("eof", "EOF")
+        raise unanswered(question)
     return line.strip() or default
 
 

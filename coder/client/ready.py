@@ -136,14 +136,20 @@ class Preparation:
                 self._say(f"==> {stage}")
 
     async def wait_connected(self, target: ReadyAgent) -> ReadyAgent:
-        """Return when the agent is connected; report why it is not while waiting."""
+        """Return when the agent is connected; report why it is not while waiting.
+
+        Raises CoderError `not_attached` for a machine that was never attached, unless a user at a terminal can attach
+        it meanwhile.
+        """
         reported = ""
         while target.agent.status != "connected":
             if not target.agent.status:  # waiting for a status that this server never reports would never end
                 raise CoderError("odd_answer", "The server does not report whether the agent is connected.")
             status, hint = target.agent.status, target.agent.troubleshooting_url
+            if status == "timeout" and (text := _attach_text(target)) and not sys.stdin.isatty():
+                raise CoderError("not_attached", text)
             if status != reported:
-                self._say(_waiting_text(target.agent, hint))
+                self._say(_attach_text(target) or _waiting_text(target.agent, hint))
                 reported = status
             await trio.sleep(POLL)
             target = await self._refresh(target)
@@ -217,6 +223,18 @@ class Preparation:
     async def _refresh(self, target: ReadyAgent) -> ReadyAgent:
         answer = await self._http.request("GET", f"/api/v2/workspaceagents/{target.agent.id}")
         return ReadyAgent(target.workspace, read(answer, WorkspaceAgent))
+
+
+def _attach_text(target: ReadyAgent) -> str:
+    """Return how to attach the machine of an external workspace that never connected; "" for any other agent."""
+    workspace = target.workspace
+    if workspace.latest_build.has_external_agent is not True or target.agent.first_connected_at:
+        return ""
+    name = f"{workspace.owner_name}/{workspace.name}"
+    return (
+        f"no machine is attached to {name}: run there the line that "
+        f"`coder external-workspaces agent-instructions {name}` prints"
+    )
 
 
 def _waiting_text(agent: WorkspaceAgent, hint: str) -> str:

@@ -11,6 +11,7 @@ import contextlib
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlparse
 from uuid import UUID
@@ -21,7 +22,8 @@ import trio
 from coder.appproxy.apps.app_proxy import AppProxy
 from coder.appproxy.http.client_address import TrustedProxies
 from coder.appproxy.http.errors import envelope_of
-from coder.appproxy.http.listener import HttpServer, open_listeners
+from coder.appproxy.http.listener import HttpServer
+from coder.appproxy.http.listening_sockets import open_listeners
 from coder.appproxy.http.request_bounds import has_too_many
 from coder.appproxy.metrics.open_links import UPGRADED
 from coder.appproxy.upgrades.raw_links import EndpointTable, Upgrade, draw_on, path_of, serve_endpoint, upgrade_request
@@ -36,6 +38,7 @@ from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.blueprints import BLUEPRINTS
 from coder.coderd.http.server.application import build_application, make_application
 from coder.coderd.http.server.middleware import response_headers
+from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.loops import (
     autobuild,
     key_rotation,
@@ -54,10 +57,13 @@ from coder.coderd.services.apps import app_usage, local_authorizer
 from coder.coderd.services.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.foundation.deferred_work import ITEM_TIMEOUT
+from coder.coderd.services.foundation.place import Duty, Place
+from coder.coderd.services.login import oidc
 from coder.coderd.services.login.client_assertion import load_certificate
-from coder.coderd.services.network import coordinator, relay, replicas, server_node
+from coder.coderd.services.network import coordinator, relay, replicas, server_node, siblings
+from coder.coderd.services.network.sibling_routes import other_finder
 from coder.coderd.services.notifications import vapid_keys
-from coder.coderd.services.telemetry import database_metrics, metrics_endpoint, profiles, tracing
+from coder.coderd.services.telemetry import database_metrics, metrics_door, metrics_endpoint, profiles, tracing
 from coder.coderd.services.wireguard import wireguard_gateway
 from coder.coderd.store.engine.availability import DatabaseAwayError
 from coder.coderd.store.engine.database import Database, open_database
@@ -82,6 +88,7 @@ PARTS = (
     replicas.run,
     server_node.run,
     metrics_endpoint.run,
+    metrics_door.run,
     database_metrics.run,
     profiles.run,
     wireguard_gateway.run,
@@ -89,6 +96,20 @@ PARTS = (
     local_authorizer.run,
 )
 """`async def run(ctx, *, task_status)`: long-lived parts, started in this order before the server listens."""
+
+DUTY_OF: dict[Callable[..., Awaitable[None]], Duty] = {
+    metrics_endpoint.run: "metrics",
+    profiles.run: "metrics",
+    wireguard_gateway.run: "wireguard",
+    reaper.run: "loops",
+    autobuild.run: "loops",
+    notifications.run: "loops",
+    purge.run: "loops",
+    key_rotation.run: "loops",
+    prebuilds.run: "loops",
+    reports.run: "loops",
+}
+"""Parts and loops that only the process with a duty runs. All others run in every process of a server."""
 
 ENDPOINTS = (provisioners, agents, coordination, relay_endpoint, proxies)
 """Modules of `coderd/rpc_endpoints` with `def register(table: EndpointTable)`."""
@@ -156,13 +177,9 @@ async def open_server(
             url = config.postgres_url.reveal() or await stack.enter_async_context(
                 run_postgres(config.data_path, bin_dir=config.postgres_bin_dir, ephemeral=config.ephemeral)
             )
-            idle = idle_connections(config.postgres_conn_max_idle)
-            database = await stack.enter_async_context(
-                open_database(url, pool_size=config.postgres_conn_max_open, idle=idle, now=clock.monotonic)
+            server = await stack.enter_async_context(
+                open_process(config, url, listeners, provisioner_factory, clock, Place(), migrates=True)
             )
-            await wait_for_database(database)
-            await migrate(database)
-            server = await stack.enter_async_context(_serving(config, database, listeners, provisioner_factory, clock))
         except BaseException:
             for _, listener in listeners:
                 with trio.CancelScope(shield=True):
@@ -172,27 +189,63 @@ async def open_server(
 
 
 @contextlib.asynccontextmanager
+async def open_process(
+    config: ServerConfig,
+    database_url: str,
+    listeners: list[tuple[str, Any]],
+    provisioner_factory: ProvisionerFactory | None,
+    clock: Clock,
+    place: Place,
+    *,
+    migrates: bool,
+    connections: int = 0,
+    application: Application | None = None,
+) -> AsyncIterator[RunningServer]:
+    """Run a process of a server with the duties of its place, on a database that is there already. `connections` is its
+    part of the database's; 0: all. `application` is one of `prepare_application`."""
+    connections = connections or config.postgres_conn_max_open
+    idle = idle_connections(config.postgres_conn_max_idle)
+    async with open_database(
+        database_url,
+        pool_size=connections,
+        idle=None if idle is None else min(place.share(idle), connections),
+        now=clock.monotonic,
+    ) as database:
+        await wait_for_database(database)
+        if migrates:
+            await migrate(database)
+        async with _serving(config, database, listeners, provisioner_factory, clock, place, application) as server:
+            yield server
+
+
+@contextlib.asynccontextmanager
 async def _serving(
     config: ServerConfig,
     database: Database,
     listeners: list[tuple[str, Any]],
     provisioner_factory: ProvisionerFactory | None,
     clock: Clock,
+    place: Place,
+    application: Application | None,
 ) -> AsyncIterator[RunningServer]:
     urls = tuple(url for url, _ in listeners)
     in_order = trio.Event()
     with _stops_without_database(in_order), single_failure():
         async with trio.open_nursery() as nursery:
-            context = await new_context(config, database, nursery, clock, urls[0])
+            context = await new_context(config, database, nursery, clock, urls[0], place)
             start_services(context.services, nursery)
-            for run_part in PARTS:
+            for run_part in filter(partial(_is_run_here, place), PARTS):
                 await nursery.start(run_part, context)
-            server = _http_server(context)
-            await nursery.start(server.serve, [listener for _, listener in listeners], context.stopping)
-            for run_loop in LOOPS:
+            server = _http_server(context, application)
+            accepting = [listener for _, listener in listeners] if place.has("http") else []
+            await nursery.start(server.serve, accepting, context.stopping)
+            await nursery.start(siblings.run, context, server)
+            if oidc.enabled(context) and place.has("http"):
+                nursery.start_soon(context.services.api.oidc.report_at_start)
+            for run_loop in filter(partial(_is_run_here, place), LOOPS):
                 nursery.start_soon(run_loop, context)
             daemons_left = trio.Event()
-            if provisioner_factory is not None and config.provisioner_daemons > 0:
+            if provisioner_factory is not None and config.provisioner_daemons > 0 and place.has("daemons"):
                 nursery.start_soon(_run_daemons, provisioner_factory, context, daemons_left)
                 nursery.start_soon(context.services.api.sandbox.warm)
             else:
@@ -209,6 +262,11 @@ async def _serving(
                     with trio.move_on_after(DRAIN_TIME):
                         await daemons_left.wait()
                 nursery.cancel_scope.cancel()
+
+
+def _is_run_here(place: Place, run: Callable[..., Awaitable[None]]) -> bool:
+    duty = DUTY_OF.get(run)
+    return duty is None or place.has(duty)
 
 
 @contextlib.contextmanager
@@ -230,7 +288,12 @@ async def _run_daemons(factory: ProvisionerFactory, context: Context, left: trio
 
 
 async def new_context(
-    config: ServerConfig, database: Database, nursery: trio.Nursery, clock: Clock, listener_url: str
+    config: ServerConfig,
+    database: Database,
+    nursery: trio.Nursery,
+    clock: Clock,
+    listener_url: str,
+    place: Place | None = None,
 ) -> Context:
     """Return the context of one server; creates the deployment id on the first start."""
     deployment_id = await database.run(site_settings.ensure_deployment, clock.now())
@@ -241,6 +304,7 @@ async def new_context(
         access_url=(config.access_url or _reachable_url(listener_url)).rstrip("/"),
         deployment_id=deployment_id,
         clock=clock,
+        place=place or Place(),
     )
     context.services = build_services(context)
     context.webpush_public_key = await vapid_keys.public_key(context)
@@ -259,10 +323,22 @@ def describe_api() -> JsonObject:
     """Return the OpenAPI document of this program, without a server: from the declarations of its routes."""
     from coder.coderd.http.server.openapi.document import build_document
 
+    return build_document(make_application(_context_of_nothing(ServerConfig()), BLUEPRINTS), _endpoints().endpoints)
+
+
+def prepare_application(config: ServerConfig) -> Application:
+    """Return the application of a server with these settings, without a server: a process that forks shares its
+    memory."""
+    application = make_application(_context_of_nothing(config), BLUEPRINTS, _endpoints().endpoints)
+    application.url_map.update()
+    return application
+
+
+def _context_of_nothing(config: ServerConfig) -> Context:
     absent: Any = None  # handlers are inspected, never run
-    context = Context(ServerConfig(), absent, absent, "http://localhost:3000", UUID(int=0))
+    context = Context(config, absent, absent, "http://localhost:3000", UUID(int=0))
     context.services = build_services(context)
-    return build_document(make_application(context, BLUEPRINTS), _endpoints().endpoints)
+    return context
 
 
 def _endpoints() -> EndpointTable:
@@ -272,13 +348,14 @@ def _endpoints() -> EndpointTable:
     return table
 
 
-def _http_server(context: Context) -> HttpServer:
+def _http_server(context: Context, application: Application | None = None) -> HttpServer:
     table = _endpoints()
     trusted = TrustedProxies(context.config)
 
     apps = AppProxy(LocalAppAuthorizer(context))
     metrics = context.services.metrics
     limits = context.services.rate_limits
+    limits.shared = context.place.counts
 
     async def open_endpoint(
         head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes
@@ -313,11 +390,13 @@ def _http_server(context: Context) -> HttpServer:
         return not has_too_many(head.target) and (apps.takes(head) or table.find(path_of(head)) is not None)
 
     return HttpServer(
-        build_application(context, BLUEPRINTS, table.endpoints),
+        build_application(context, BLUEPRINTS, table.endpoints, application),
         is_upgrade,
         open_endpoint,
         prefixed_cookies=context.config.host_prefix_cookie,
         proxies=trusted,
+        find_other=other_finder(context.place, apps.takes),
+        processes=context.place.count,
     )
 
 

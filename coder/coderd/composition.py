@@ -24,6 +24,7 @@ from coder.coderd.services.agents.agent_connections import AgentConnections
 from coder.coderd.services.agents.instance_identity import Clouds
 from coder.coderd.services.agents.report_batches import ReportBatches
 from coder.coderd.services.agents.report_budgets import ReportBudgets
+from coder.coderd.services.apps.admission_cache import AdmissionCache
 from coder.coderd.services.apps.app_streams import OpenStreams
 from coder.coderd.services.apps.app_usage import AppUsage
 from coder.coderd.services.foundation.deferred_work import DeferredWork
@@ -83,6 +84,7 @@ class EdgeServices:
 
     app_pool: AppPool
     app_usage: AppUsage
+    app_admissions: AdmissionCache
     open_streams: OpenStreams
     wireguard: WireguardService | None = None
     "The running gateway; None until it is open, or without one."
@@ -167,8 +169,17 @@ def build_services(ctx: Context) -> Services:
         last_use=LastUse(ctx),
         relay_map=RelayMap(ctx),
         relay=_relay_services(ctx, this_replica),
-        edge=EdgeServices(app_pool=AppPool(ctx), app_usage=AppUsage(ctx), open_streams=OpenStreams(ctx)),
+        edge=_edge_services(ctx),
         api=_api_services(ctx),
+    )
+
+
+def _edge_services(ctx: Context) -> EdgeServices:
+    return EdgeServices(
+        app_pool=AppPool(ctx),
+        app_usage=AppUsage(ctx),
+        app_admissions=AdmissionCache(ctx),
+        open_streams=OpenStreams(ctx),
     )
 
 
@@ -227,6 +238,7 @@ def start_services(services: Services, nursery: trio.Nursery) -> None:
     services.auth_cache.start(nursery)
     services.rights_changes.start(nursery)
     services.sessions.start(nursery)
+    services.edge.app_admissions.start(nursery)
     services.edge.open_streams.start(nursery)
     services.api.sandbox.start(nursery)
     services.api.link_waits.start(nursery)

@@ -125,3 +125,5 @@ class NodeStatus:
     peers: tuple[PeerStatus, ...]
     dropped_strangers: int
     """Datagrams from addresses that no peer had proven."""
+    cipher: str
+    """The library that encrypts packets, and how: `OpenSSL 3.0.19 …, in batches`, or packet by packet."""

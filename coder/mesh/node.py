@@ -18,6 +18,7 @@ from dataclasses import replace
 import trio
 
 from coder.mesh.announced import PublishedValue
+from coder.mesh.core.crypto.batches import LIBRARY
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.endpoint import Endpoint
 from coder.mesh.core.errors import CryptoError
@@ -283,6 +284,7 @@ class Node:
             relays=tuple(self._relays.status()),
             peers=tuple(self.peer_status(key) for key in self.peers()),
             dropped_strangers=self.endpoint.dropped_strangers,
+            cipher=LIBRARY,
         )
 
     def peer_status(self, public_key: PublicKey) -> PeerStatus:

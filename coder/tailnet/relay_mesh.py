@@ -17,6 +17,8 @@ from coder.mesh.relay import DerpServer, DerpTransport, keep_meshed
 from coder.net.policy import DialPolicy
 from coder.tailnet.relay import RelayDialer
 
+REPLICA_HEADER = "Coder-Replica"
+"""Ours: the process meant, as several of one machine share an address."""
 RETRY_DELAY = 10.0
 """Seconds until a link that could not be opened is retried."""
 
@@ -41,22 +43,22 @@ class RelayMesh:
             if key not in self._links:
                 scope = trio.CancelScope()
                 self._links[key] = (url, scope)
-                nursery.start_soon(_keep_linked, server, url, mesh_key, scope)
+                nursery.start_soon(_keep_linked, server, key, url, mesh_key, scope)
 
 
-async def _keep_linked(server: DerpServer, url: str, mesh_key: str, scope: trio.CancelScope) -> None:
+async def _keep_linked(server: DerpServer, key: UUID, url: str, mesh_key: str, scope: trio.CancelScope) -> None:
     with scope:
         while True:
             try:
-                await _link_once(server, url, mesh_key)
+                await _link_once(server, key, url, mesh_key)
             except Exception as error:
                 # Another process's bad address must not end this one.
                 _log.warn("linking another relay failed", url=url, error=error)
             await trio.sleep(RETRY_DELAY)
 
 
-async def _link_once(server: DerpServer, url: str, mesh_key: str) -> None:
-    policy = DialPolicy(url, Secret(""))
+async def _link_once(server: DerpServer, key: UUID, url: str, mesh_key: str) -> None:
+    policy = DialPolicy(url, Secret(""), headers=((REPLICA_HEADER, str(key)),))
     dialer = RelayDialer(policy)
     node = DerpNode(
         name="replica",

@@ -22,7 +22,8 @@ from coder.appproxy.apps.authorizer import AppProxySettings
 from coder.appproxy.apps.upstream import keep_tidy
 from coder.appproxy.http.client_address import TrustedProxies
 from coder.appproxy.http.errors import envelope_of
-from coder.appproxy.http.listener import HttpServer, open_listeners
+from coder.appproxy.http.listener import HttpServer
+from coder.appproxy.http.listening_sockets import open_listeners
 from coder.appproxy.http.rate_limits import RateLimits
 from coder.appproxy.http.request_bounds import has_too_many
 from coder.appproxy.metrics.metrics_listener import Exposition, open_metrics_listeners, serve_metrics

@@ -8,14 +8,17 @@ import inspect
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.bench import _workspace
-from tests.bench.__main__ import listing, metrics, names
+from tests.bench import _workspace, mesh
+from tests.bench.__main__ import listing, main, metrics, names
+from tests.bench._failures import failed, reason
+from tests.bench._wireguard_go import UnavailableError
 
 
 @pytest.mark.parametrize("name", names())
@@ -54,6 +57,39 @@ def test_timing_waits_for_children_not_daemons() -> None:
     assert os.waitpid(number, 0) == (number, 0)
     for descriptor in (orphan_reads, daemon_reads):
         os.close(descriptor)
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.parametrize("name", names())
+def test_failed_row_fails_run(
+    name: str, form: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench, row = importlib.import_module(f"tests.bench.{name}"), {"metric": "a row", "value": 1.0, "unit": "ms"}
+    for skipped, status in (
+        ({}, 0),
+        ({"beside a peer": "it is not installed"}, 0),
+        ({"beside a peer": "it is not installed", "a part": reason(RuntimeError("broken"))}, 1),
+    ):
+        monkeypatch.setattr(bench, "measure", lambda quick, found=([row], skipped): found)
+        monkeypatch.setattr(sys, "argv", ["bench", name, *form])
+        assert main() == status
+        printed = capsys.readouterr().out
+        assert "a row" in printed and all(part in printed for part in skipped)
+
+
+def test_other_parts_follow_failed_one() -> None:
+    def broken(_table: mesh.Table, _quick: bool) -> None:
+        raise KeyError("no such field")
+
+    def missing(_table: mesh.Table, _quick: bool) -> None:
+        raise UnavailableError("needs root")
+
+    table = mesh.Table()
+    table.section("broken", broken, True)
+    table.section("missing", missing, True)
+    table.section("good", lambda there, _: there.add("a row", 1.0, "ms"), True)
+    assert failed(table.skipped) == ["broken"] and table.skipped["missing"] == "needs root"
+    assert [row["metric"] for row in table.rows] == ["a row"]
 
 
 # Counts that only rise by what else runs at that moment; times have no such excuse.

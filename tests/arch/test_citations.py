@@ -117,7 +117,7 @@ def _none(text: str) -> Iterable[str]:
 
 
 READERS: dict[Callable[[str], Iterable[str]], str] = {
-    _python: ".py",
+    _python: ".py .pyi",
     _slashes: ".c .h .ts .tsx .js .mjs .css .proto",
     # What has no suffix is a script, a Dockerfile or a list of names to leave out.
     _hashes: ".sh .yaml .yml .toml .tf .service .env .spec .mako .tpl .gitignore .prettierignore .editorconfig NONE",

@@ -1,4 +1,7 @@
-"""The runner behind scripts/bench: progress on stderr, a table or one JSON object on stdout."""
+"""The runner behind scripts/bench: progress on stderr, a table or one JSON object on stdout.
+
+The exit status is 1 if a row failed, and 0 if rows are missing because the machine cannot measure them.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from tests.bench._failures import failed
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -119,14 +124,15 @@ def main() -> int:
         "rows": [row_of(row) for row in rows],
         "skipped": skipped,
     }
+    status = 1 if failed(skipped) else 0
     if args.json:
         print(json.dumps(report, indent=2))
-        return 0
+        return status
     for row in report["rows"]:
         print("  ".join(f"{column}={row[column]}" for column in COLUMNS if row[column] is not None))
     for metric, reason in skipped.items():
         print(f"skipped {metric}: {reason}")
-    return 0
+    return status
 
 
 if __name__ == "__main__":

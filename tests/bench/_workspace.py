@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from tests.bench._wireguard_go import UnavailableError
 from tests.bench.first import ROOT, Place, note, prepare, wait
 
 
@@ -41,7 +42,7 @@ def measure(size_mib: int, rounds: int, tree: Path = ROOT) -> dict[str, float]:
     agent's CPU for its first session (ms): it loads what serves files then, which no MiB costs."""
     for tool in ("ssh", "scp"):
         if shutil.which(tool) is None:
-            raise FileNotFoundError(f"{tool} is not installed (apt-get install openssh-client)")
+            raise UnavailableError(f"{tool} is not installed (apt-get install openssh-client)")
     folder = Path(tempfile.mkdtemp(prefix="coder-bench-", dir="/tmp"))
     folder.chmod(0o755)
     try:

@@ -26,6 +26,7 @@ import trio
 
 from coder.coderd.store.engine import postgres
 from coder.coderd.store.engine.database import Database, open_database
+from tests.bench._failures import reason
 from tests.bench._population import Population, connect_agents, populate, rename
 from tests.bench._requests import Client, cpu, family, resident
 from tests.bench._workspace import program
@@ -392,7 +393,7 @@ async def _statements(scene: Scene, skipped: dict[str, str]) -> list[dict[str, A
                     # whatever loops do meanwhile can only add, so the least of three is the request's own
                     found[asked] = min([await _count(scene, client, asked) for _ in range(3)])
                 except RuntimeError as error:
-                    skipped[f"statements of {path}"] = str(error)
+                    skipped[f"statements of {path}"] = reason(error)
     await _set_logging(scene, "none")
     worst = max(found, key=lambda path: found[path])
     for path, count in sorted(found.items(), key=lambda item: -item[1])[:12]:

@@ -94,7 +94,7 @@ class Folder:
         return sorted(name for _, name in lines)
 
 
-NAMES = sorted(compiled.module_names(compiled.hot_modules()))
+NAMES = sorted([*compiled.module_names(compiled.hot_modules()), *compiled.extension_names()])
 
 
 def test_each_compiled_module_imports_first(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_each_compiled_module_imports_first(tmp_path: Path) -> None:
     assert whole.asked() == NAMES and not (whole.place / "_internal/modules-full.bin").exists()
     quick = Folder(tmp_path / "quick", bad="none")
     compiled.check_program(quick.place, each_first=False)
-    assert len(quick.asked()) == 1
+    assert len(quick.asked()) == 1 + len(compiled.EXTENSIONS)
     broken = Folder(tmp_path / "broken", bad=NAMES[-1])
     with pytest.raises(SystemExit, match=rf"cannot import the compiled {NAMES[-1]}:\nit is plain"):
         compiled.check_program(broken.place)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,9 @@ import trio
 
 from coder.base.version import BUILD_VERSION
 from tests.kit.server.server_in_process import running_coderd
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "build"))
+import packing
 
 PROGRAM = b"#!/bin/sh\necho installed\n"
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is needed")
@@ -62,6 +67,28 @@ async def test_standalone(server: Any, tmp_path: Path) -> None:
     ):
         code, said = await install(script, tmp_path, *args)
         assert code == 1 and why in said, (args, said)
+
+
+@needs_curl
+async def test_full_program_by_default(server: Any, tmp_path: Path) -> None:
+    """The documents run `provisionerd start` after install.sh, which the slim program cannot."""
+    script = (await server.get("/install.sh", token="")).text
+    architecture = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "armv7"}[platform.machine()]
+    file = tmp_path / f"bin/coder-linux-{architecture}"
+    launcher = b"#!/bin/sh\necho installed\nexit\n"
+    for words, content, expected in (
+        ((), packing.full_program(launcher, b"slim", b"rest"), f"/bin/coder-full-linux-{architecture}\n"),
+        (("--slim",), packing.full_program(launcher, b"slim", b"rest"), f"/bin/coder-linux-{architecture}\n"),
+        ((), packing.slim_program(launcher, b"slim"), "no full program for linux/"),
+    ):
+        file.write_bytes(content)
+        code, said = await install(script, tmp_path, "--prefix", str(tmp_path / "here"), *words)
+        assert code == 0 and expected in said, said
+        assert (tmp_path / "here/bin/coder").stat().st_size == len(
+            packing.slim_program(launcher, b"slim") if words else content
+        )
+    code, said = await install(script, tmp_path, "--prefix", str(tmp_path / "here"), "--full")
+    assert code == 1 and f"the server has no coder-full-linux-{architecture}" in said
 
 
 @needs_curl

@@ -55,6 +55,7 @@ def network_page(status: NodeStatus) -> str:
         "endpoints": ", ".join(map(str, info.endpoints)),
         "home relay": str(info.preferred_derp),
         "UDP ports": ", ".join(map(str, status.udp_ports)),
+        "encryption": status.cipher,
     }
     relays = [{name: str(value) for name, value in asdict(relay).items()} for relay in status.relays]
     peers = [

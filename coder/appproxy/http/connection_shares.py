@@ -112,10 +112,13 @@ def authenticated_as(account: str) -> None:
 class ConnectionShares:
     """Connections of one listening process."""
 
-    def __init__(self, files: int = 0, is_proxy: Callable[[str], bool] = lambda _: False) -> None:
+    def __init__(
+        self, files: int = 0, is_proxy: Callable[[str], bool] = lambda _: False, *, processes: int = 1
+    ) -> None:
         files = files or open_files_limit()
         room = max(files - min(OWN_FILES, files // 4), 4)
-        self.max_strangers = min(MAX_STRANGERS, room - room // _KNOWN_PART)
+        # Descriptors are each process's own; the memory of all strangers is shared by the processes that accept.
+        self.max_strangers = min(max(MAX_STRANGERS // processes, 1), room - room // _KNOWN_PART)
         self.max_per_address = max(self.max_strangers // _PER_ADDRESS, 1)
         self.max_known = room - self.max_strangers
         self.max_per_account = max(self.max_known // _PER_ACCOUNT, 1)

@@ -58,8 +58,7 @@ HELD_BYTES = 1 << 16
 LINGER_SECONDS = 1.0
 """Seconds a connection stays open after an early response, so that its client can read it."""
 LINGER_BYTES = 256 << 10
-"""Bytes of a body that are read and dropped unparsed after an early response; the same as Go's server. Beyond that the
-sender is held up by its own socket."""
+"""Bytes of a body that are dropped unparsed after an early response, as by Go's server; then the sender must wait."""
 FRAMING_SLACK = 16 << 10
 """Bytes of chunk framing a body may have besides one for each byte of data. A chunk of one byte takes as long to parse
 as a large one: this ends a body of such chunks after four thousand of them, some 30 ms."""
@@ -69,7 +68,7 @@ HEAD_PATIENCE = 30.0
 """Seconds a request head may take from its first byte, even if bytes keep arriving."""
 
 FAST_PATHS: set[bytes] = set()
-"""Paths whose GETs the fast path answers immediately; it adds them."""
+"""Paths whose GETs the fast path answers immediately, and top folders (`/assets/`) of such paths; it adds them."""
 
 _log = get_logger("http.server", per_minute=STRANGERS_LINES)
 
@@ -425,7 +424,8 @@ class OneWriteH11(H11Protocol):
             stream.pinging.cancel()
 
     async def _create_stream(self, request: h11.Request) -> None:
-        if request.method != b"GET" or request.target.partition(b"?")[0] not in FAST_PATHS or _expects_body(request):
+        names = (path := request.target.partition(b"?")[0]), path[: path.find(b"/", 1) + 1]
+        if request.method != b"GET" or FAST_PATHS.isdisjoint(names) or _expects_body(request):
             await super()._create_stream(request)
             return
         # The stream reads its task group during construction.

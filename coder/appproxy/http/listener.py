@@ -14,7 +14,7 @@ import math
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import h11
@@ -35,11 +35,8 @@ from coder.appproxy.http.connection_shares import (
     ConnectionShares,
 )
 from coder.appproxy.http.hypercorn_fixes import ConnectionTasks, OneWriteH11, PatientServer, server_config
-from coder.appproxy.settings import ListenerSettings
-from coder.base.errors import CoderError
 from coder.base.log import STRANGERS_LINES, get_logger
 from coder.domain.access.session_cookies import renamed
-from coder.domain.network.tls_ciphers import cipher_list
 
 _log = get_logger("http.listener", per_minute=STRANGERS_LINES)
 
@@ -63,15 +60,21 @@ OpenLink = Callable[[h11.Request, str, bool, trio.abc.Stream, bytes], Awaitable[
 Bytes as its result mean that the connection continues with them as ordinary HTTP.
 """
 IsLink = Callable[[h11.Request], bool]
+PassOn = Callable[[Any, bytes, tuple[str, int], bool], Awaitable[bool]]
+"""(stream, bytes of the request on, remote address, over TLS): gives the connection to another process of the server,
+and returns False when that process cannot be reached."""
+FindOther = Callable[[h11.Request, bool], PassOn | None]
+"""(head, over TLS): how to pass on a request that another process of the server has to answer; None for own ones."""
 
 
 class UpgradeRequested(Exception):  # noqa: N818 - not an error: a way out
     """Leaves Hypercorn's protocol with a parsed head; caught by `AcceptedConnection`."""
 
-    def __init__(self, request: h11.Request, trailing: bytes) -> None:
+    def __init__(self, request: h11.Request, trailing: bytes, pass_on: PassOn | None = None) -> None:
         super().__init__("link requested")
         self.request = request
         self.trailing = trailing
+        self.pass_on = pass_on
 
 
 class UpgradeAwareH11(OneWriteH11):
@@ -80,6 +83,10 @@ class UpgradeAwareH11(OneWriteH11):
     is_upgrade: IsLink
     prefixed_cookies = False
     client_connection: ClientConnection
+    find_other: FindOther | None = None
+    is_secure = False
+    keeps_next = False
+    """Whether the next request is not passed on: another process has passed it here, or could not be reached."""
 
     async def handle(self, event: Event) -> None:
         if isinstance(event, RawData):
@@ -90,6 +97,11 @@ class UpgradeAwareH11(OneWriteH11):
 
     async def _check_protocol(self, event: h11.Request) -> None:
         await self.client_connection.pay(REQUEST_COST)
+        keeps, self.keeps_next = self.keeps_next, False
+        if not keeps and self.find_other is not None:
+            pass_on = self.find_other(event, self.is_secure)
+            if pass_on is not None:
+                raise UpgradeRequested(event, self.connection.trailing_data[0], pass_on)
         if self.is_upgrade(event):
             raise UpgradeRequested(self._renamed(event), self.connection.trailing_data[0])
         # h2c upgrades are not offered: none of our code speaks h2 in the clear.
@@ -114,11 +126,22 @@ class AcceptedConnection(PatientServer):
     """Accepted connection, or its rest after a request that was handed over."""
 
     def __init__(
-        self, server: HttpServer, stream: Any, client_connection: ClientConnection, replayed: bytes = b""
+        self,
+        server: HttpServer,
+        stream: Any,
+        client_connection: ClientConnection,
+        replayed: bytes = b"",
+        origin: Origin | None = None,
+        *,
+        keeps_first: bool = False,
     ) -> None:
         super().__init__(server.asgi, server.config, server.worker, ConnectionState({}), stream)
         self._server = server
         self._replayed = replayed
+        self._origin = origin
+        self._keeps_first = keeps_first
+        self.was_kept = False
+        """Whether another process should have served the next request, and could not be reached."""
         self._client_connection = client_connection
         self._link: UpgradeRequested | None = None
 
@@ -151,9 +174,17 @@ class AcceptedConnection(PatientServer):
         if self._link is None:
             return None
         head, trailing = self._link.request, self._link.trailing
+        if self._link.pass_on is not None:
+            replayed = _head_bytes(head) + trailing
+            if await self._link.pass_on(self.stream, replayed, remote, secure):
+                return None
+            self.was_kept = True
+            return replayed
         return await self._server.open_endpoint(head, remote[0], secure, self.stream, trailing)
 
     async def _open(self) -> tuple[tuple[str, int], bool]:
+        if self._origin is not None:
+            return self._origin.remote, self._origin.secure
         secure = isinstance(self.stream, trio.SSLStream)
         if secure:
             with trio.fail_after(HANDSHAKE_TIMEOUT):
@@ -168,7 +199,24 @@ class AcceptedConnection(PatientServer):
         protocol.is_upgrade = self._server.is_upgrade
         protocol.prefixed_cookies = self._server.prefixed_cookies
         protocol.client_connection = self._client_connection
+        protocol.find_other, protocol.is_secure = self._server.find_other, secure
+        protocol.keeps_next = self._keeps_first
         return protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Client of a connection that another process of the server accepted."""
+
+    remote: tuple[str, int]
+    secure: bool
+
+
+def _head_bytes(request: h11.Request) -> bytes:
+    """Return a request's head as it can be parsed again."""
+    lines = [b"%s %s HTTP/%s" % (request.method, request.target, request.http_version)]
+    lines += [b"%s: %s" % (name, value) for name, value in request.headers.raw_items()]
+    return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
 async def _send_alert(stream: Any) -> None:
@@ -192,6 +240,8 @@ class HttpServer:
         *,
         prefixed_cookies: bool = False,
         proxies: TrustedProxies | None = None,
+        find_other: FindOther | None = None,
+        processes: int = 1,
     ) -> None:
         self.config = server_config()
         self.asgi = ASGIWrapper(app)
@@ -199,7 +249,11 @@ class HttpServer:
         self.is_upgrade = is_upgrade
         self.open_endpoint = open_endpoint
         self.prefixed_cookies = prefixed_cookies
-        self.connections = ConnectionShares(is_proxy=proxies.trusts if proxies is not None else lambda _: False)
+        self.find_other = find_other
+        self.connections = ConnectionShares(
+            is_proxy=proxies.trusts if proxies is not None else lambda _: False, processes=processes
+        )
+        self._nursery: trio.Nursery | None = None
         self._drained = trio.Event()
 
     async def drained(self) -> None:
@@ -216,11 +270,14 @@ class HttpServer:
         """Accept until `stopping` is set, then let running requests end for `SHUTDOWN_GRACE` seconds."""
         try:
             async with trio.open_nursery() as connections:
+                self._nursery = connections
                 async with trio.open_nursery() as accepting:
-                    accepting.start_soon(self._accept, listeners, connections)
+                    if listeners:
+                        accepting.start_soon(self._accept, listeners, connections)
                     task_status.started()
                     await stopping.wait()
                     accepting.cancel_scope.cancel()
+                self._nursery = None
                 # Idle connections end immediately, busy ones after their response.
                 await self.worker.terminated.set()
                 connections.cancel_scope.deadline = trio.current_time() + SHUTDOWN_GRACE
@@ -231,9 +288,18 @@ class HttpServer:
         patient = [PatientListener(listener) for listener in listeners]
         await trio.serve_listeners(self._handle, patient, handler_nursery=connections)
 
-    async def _handle(self, stream: Any) -> None:
+    def adopt(self, stream: trio.SocketStream, replayed: bytes, origin: Origin) -> bool:
+        """Serve a connection that another process of the server accepted, from these bytes of it on; return False when
+        the server stops."""
+        if self._nursery is None:
+            return False
+        self._nursery.start_soon(self._handle, stream, replayed, origin)
+        return True
+
+    async def _handle(self, stream: Any, replayed: bytes = b"", origin: Origin | None = None) -> None:
         scope = trio.CancelScope()
-        connection = self.connections.admit(_address_of(stream), scope.cancel)
+        address = origin.remote[0] if origin is not None else _address_of(stream)
+        connection = self.connections.admit(address, scope.cancel)
         if connection is None:
             await trio.aclose_forcefully(stream)
             return
@@ -242,17 +308,25 @@ class HttpServer:
             with scope:
                 secure = isinstance(stream, trio.SSLStream)
                 await connection.pay(CONNECTION_COST + HANDSHAKE_COST * secure)
-                await self._serve(stream, connection)
+                await self._serve(stream, connection, replayed, origin)
+        except BaseException:
+            await trio.aclose_forcefully(stream)  # cancelled before anything owned the stream
+            raise
         finally:
             self.connections.release(connection)
             if scope.cancelled_caught:
                 await trio.aclose_forcefully(stream)
 
-    async def _serve(self, stream: Any, connection: ClientConnection) -> None:
+    async def _serve(
+        self, stream: Any, connection: ClientConnection, replayed: bytes = b"", origin: Origin | None = None
+    ) -> None:
         try:
-            following: bytes | None = b""
+            following: bytes | None = replayed
+            keeps = origin is not None  # never passed on twice: two processes could disagree
             while following is not None:
-                following = await AcceptedConnection(self, stream, connection, following).serve()
+                accepted = AcceptedConnection(self, stream, connection, following, origin, keeps_first=keeps)
+                following = await accepted.serve()
+                keeps = accepted.was_kept
         except Exception as error:
             # A connection's failure must never end the server.
             if not is_disconnect(error):
@@ -317,129 +391,3 @@ def _notice_dead_peers(stream: Any) -> None:
         if number is not None:
             with contextlib.suppress(OSError):
                 connection.setsockopt(level, number, value)
-
-
-async def open_listeners(config: ListenerSettings) -> list[tuple[str, Any]]:
-    """Bind every configured address; return pairs of URL and listener, plain HTTP first.
-
-    Raises CoderError `address_in_use` / `bad_address` / `bad_certificate`.
-    """
-    opened: list[tuple[str, Any]] = []
-    if config.http_address:
-        opened += [(url, listener) for url, listener in await _bind(config.http_address, "http")]
-    if config.tls_enable:
-        context = tls_context(config)
-        for url, listener in await _bind(config.tls_address, "https"):
-            opened.append((url, trio.SSLListener(listener, context, https_compatible=True)))
-    return opened
-
-
-async def _bind(address: str, scheme: str) -> list[tuple[str, trio.SocketListener]]:
-    host, _, port_text = address.rpartition(":")
-    host = host.strip("[]")
-    if not port_text.isdigit():
-        raise CoderError("bad_address", f"{address!r} is not host:port", "Write it like 127.0.0.1:3000.")
-    try:
-        listeners = await trio.open_tcp_listeners(int(port_text), host=host or None, backlog=1024)
-    except OSError as error:
-        raise CoderError(
-            "address_in_use",
-            f"cannot listen on {address}",
-            "Is another server running there? Choose another --http-address.",
-        ) from error
-    if host == "" and int(port_text) == 0 and len(listeners) > 1:
-        for extra in listeners[1:]:
-            await extra.aclose()
-        listeners = listeners[:1]
-    return [(f"{scheme}://{_display_address(listener)}", listener) for listener in listeners]
-
-
-def _display_address(listener: trio.SocketListener) -> str:
-    name = listener.socket.getsockname()
-    host = f"[{name[0]}]" if ":" in name[0] else name[0]
-    return f"{host}:{name[1]}"
-
-
-_VERSIONS = {"tls10": ssl.TLSVersion.TLSv1, "tls11": ssl.TLSVersion.TLSv1_1, "tls12": ssl.TLSVersion.TLSv1_2}
-
-
-def tls_context(config: ListenerSettings) -> ssl.SSLContext:
-    """Return server-side TLS with every configured certificate, chosen by server name. Raises CoderError."""
-    contexts = []
-    for certificate, key in zip(config.tls_cert_file, config.tls_key_file, strict=True):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = _VERSIONS.get(config.tls_min_version, ssl.TLSVersion.TLSv1_3)
-        context.set_alpn_protocols(["http/1.1"])
-        _choose_ciphers(context, config)
-        try:
-            context.load_cert_chain(certificate, key)
-        except (OSError, ssl.SSLError) as error:
-            raise CoderError(
-                "bad_certificate",
-                f"the TLS certificate {certificate} with key {key} cannot be loaded",
-                "Check that both are PEM files of one pair.",
-            ) from error
-        _ask_clients(context, config)
-        contexts.append((_names(Path(certificate)), context))
-    first = contexts[0][1]
-    if len(contexts) > 1:
-        first.sni_callback = _chooser(contexts)
-    return first
-
-
-def _choose_ciphers(context: ssl.SSLContext, config: ListenerSettings) -> None:
-    """Set the offered suites of TLS 1.2. Raises CoderError."""
-    if not config.tls_ciphers:
-        return
-    try:
-        if config.tls_min_version == "tls13":
-            raise ValueError("suites can be chosen for TLS 1.2 only, and --tls-min-version is tls13")
-        context.set_ciphers(cipher_list(config.tls_ciphers, allow_weak=config.tls_allow_insecure_ciphers))
-    except (ValueError, ssl.SSLError) as error:
-        # An SSLError is an OSError, and OpenSSL's words ("no cipher match") explain nothing.
-        why = "the installed OpenSSL has none of them" if isinstance(error, ssl.SSLError) else str(error)
-        raise CoderError(
-            "bad_ciphers",
-            f"the cipher suites of --tls-ciphers cannot be used: {why}",
-            "Name suites as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, or leave the option away.",
-        ) from error
-
-
-def _ask_clients(context: ssl.SSLContext, config: ListenerSettings) -> None:
-    """Set whether clients may or must present a certificate of the configured authority."""
-    if not config.tls_client_ca_file:
-        return
-    required = config.tls_client_auth in {"require-any", "require-and-verify"}
-    if required or config.tls_client_auth == "verify-if-given":
-        try:
-            context.load_verify_locations(config.tls_client_ca_file)
-        except (OSError, ssl.SSLError) as error:
-            raise CoderError(
-                "bad_certificate",
-                f"no authority can be read from {config.tls_client_ca_file}",
-                "--tls-client-ca-file requires a PEM file.",
-            ) from error
-        context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
-
-
-def _chooser(contexts: list[tuple[set[str], ssl.SSLContext]]) -> Callable[[ssl.SSLObject, str, ssl.SSLContext], None]:
-    def choose(connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
-        server_name = (name or "").lower()
-        wildcard = "*." + server_name.partition(".")[2]
-        for names, context in contexts:
-            if server_name in names or wildcard in names:
-                connection.context = context
-                return
-
-    return choose
-
-
-def _names(path: Path) -> set[str]:
-    from cryptography import x509
-
-    certificate = x509.load_pem_x509_certificate(path.read_bytes())
-    try:
-        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    except x509.ExtensionNotFound:
-        return set()
-    return {name.lower() for name in extension.value.get_values_for_type(x509.DNSName)}

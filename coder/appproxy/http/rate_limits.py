@@ -1,8 +1,8 @@
 """Request rates per minute: per user (or address when signed out) and endpoint, in this process's memory.
 
 A sliding window of two counters, as upstream's. Routes declare their budgets (`coder/domain/access/rate_budgets.py`).
-Not shared between replicas: each counts for itself. Text from clients is not stored: a counter's key is a digest, and
-the counter is deleted when its window has passed.
+Shared by the processes of one server (`shared_counts.py`), not between replicas: each counts for itself. Text from
+clients is not stored: a counter's key is a digest, and the counter is deleted when its window has passed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import trio
 
 from coder.api.base.refusals import PreconditionRequired, RateLimited, Refusal
 from coder.appproxy.http.client_address import network_of
+from coder.appproxy.http.shared_counts import SharedCounts
 from coder.domain.access.rate_budgets import API, Budget
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class Limited(Protocol):
 @dataclass(slots=True)
 class _Counter:
     window: int
+    key: bytes = b""
+    shared: SharedCounts | None = None
     current: int = 0
     previous: int = 0
     in_progress: int = 0
@@ -82,9 +85,25 @@ class _Counter:
             self.previous = self.current if self.window == window - 1 else 0
             self.window, self.current = window, 0
 
+    def add(self, number: int = 1) -> None:
+        """Count requests, for all processes of the server."""
+        self.current += number
+        if self.shared is not None and number:
+            self.shared.put(self.key, self.window, self.current, self.previous)
+
     def rate(self, elapsed: float) -> float:
         """Return the rate of the last minute, `elapsed` seconds into the window."""
-        return self.current + self.previous * (WINDOW - elapsed) / WINDOW
+        current, previous = self.current, self.previous
+        if self.shared is not None:
+            current_elsewhere, previous_elsewhere = self.shared.others(self.key, self.window)
+            current, previous = current + current_elsewhere, previous + previous_elsewhere
+        return current + previous * (WINDOW - elapsed) / WINDOW
+
+    def has_place(self, rate: float, limit: int) -> bool:
+        """Return whether one more request may be in progress. Those in progress at other processes are not known: each
+        process uses its part of what is left, and at least one place."""
+        processes = self.shared.processes if self.shared is not None else 1
+        return rate < limit and (not self.in_progress or rate + self.in_progress * processes < limit)
 
 
 @dataclass(slots=True, eq=False)
@@ -125,9 +144,9 @@ class _Loan:
         counter, (window, elapsed) = self.counter, _window(self.clock)
         counter.move_to(window)
         counter.in_progress -= 1
-        counter.current += status in self.budget.refused
+        counter.add(status in self.budget.refused)
         rate = counter.rate(elapsed)
-        while counter.waiting and (rate >= self.limit or rate + counter.in_progress < self.limit):
+        while counter.waiting and (rate >= self.limit or counter.has_place(rate, self.limit)):
             waiter = next(iter(counter.waiting))
             del counter.waiting[waiter]
             waiter.let_in = rate < self.limit
@@ -141,6 +160,8 @@ class RateLimits:
     def __init__(self, ctx: Limited) -> None:
         self._config = ctx.config
         self._clock = ctx.clock
+        self.shared: SharedCounts | None = None
+        """Counters of all processes of the server; None for a single one."""
         self._counters: dict[bytes, _Counter] = {}
         self._paths: dict[str, int] = {}
         """Number of each caller's new counters in this window."""
@@ -174,7 +195,7 @@ class RateLimits:
                     rate = counter.rate(elapsed)
                     if rate >= limit:
                         raise _refusal(limit, window, elapsed)
-                    counter.current += 1
+                    counter.add()
                 counted.headers = _headers(limit, max(0, limit - int(rate) - 1), window)
         return counted
 
@@ -206,7 +227,7 @@ class RateLimits:
         counter, limit = loan.counter, loan.limit
         window, elapsed = _window(self._clock)
         rate = counter.rate(elapsed)
-        if not counter.waiting and rate + counter.in_progress < limit:
+        if not counter.waiting and counter.has_place(rate, limit):
             counter.in_progress += 1
             return
         # Some request is in progress whenever the rate is below the limit, so there is one to wait for.
@@ -238,7 +259,7 @@ class RateLimits:
                 key = _key(who, budget, _FURTHER)
                 counter = self._counters.get(key)
         if counter is None:
-            counter = self._counters[key] = _Counter(window)
+            counter = self._counters[key] = _Counter(window, key, self.shared)
         counter.move_to(window)
         return counter
 

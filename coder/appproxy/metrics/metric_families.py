@@ -1,16 +1,17 @@
 """Families of metrics: counters, gauges and histograms under upstream's names, and the page that Prometheus reads.
 
-The library counts histograms and writes the text (format 0.0.4); see docs/decisions/metrics.md. Counters and gauges are
-kept here, because most of them are totals that another part counts, and are set or replaced at a scrape.
+The library writes the text (format 0.0.4); see docs/decisions/metrics.md. The counts are kept here, because most of
+them are totals that another part counts, and because processes of one server add theirs up.
 """
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from prometheus_client import Histogram, disable_created_metrics
+import msgspec
 from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric
 
@@ -24,23 +25,38 @@ BUILDS = (1.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0)
 _TOTAL = "_total"
 """The library adds this suffix to every counter's name; upstream has counters without it."""
 
-disable_created_metrics()  # type: ignore[no-untyped-call] # upstream has no series for the time of creation
+
+@dataclass(slots=True)
+class _Distribution:
+    counts: list[int]
+    total: float = 0.0
+    count: int = 0
 
 
+class FamilyState(msgspec.Struct):
+    """Declaration and counts of a family."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...]
+    buckets: tuple[float, ...]
+    values: list[tuple[tuple[str, ...], float]]
+    distributions: list[tuple[tuple[str, ...], list[int], float, int]]
+    "Labels, counts by bucket, sum, number."
+
+
+@dataclass(slots=True)
 class Family:
     """Name with its labelled series. Label values are in the order of `labels`."""
 
-    def __init__(
-        self,
-        name: str,
-        kind: Kind,
-        help: str,
-        labels: tuple[str, ...] = (),
-        buckets: tuple[float, ...] = SECONDS,
-    ) -> None:
-        self.name, self.kind, self.help, self.labels, self.buckets = name, kind, help, labels, buckets
-        self._values: dict[tuple[str, ...], float] = {}
-        self._histogram = Histogram(name, help, labels, registry=None, buckets=buckets) if kind == "histogram" else None
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = SECONDS
+    _values: dict[tuple[str, ...], float] = field(default_factory=dict)
+    _distributions: dict[tuple[str, ...], _Distribution] = field(default_factory=dict)
 
     @property
     def series_names(self) -> tuple[str, ...]:
@@ -59,30 +75,72 @@ class Family:
         self._values = {tuple(labels): value for labels, value in values}
 
     def observe(self, value: float, *labels: str) -> None:
-        """Count a value of a histogram. Raises TypeError for another kind of family."""
-        if self._histogram is None:
-            raise TypeError(f"{self.name} is a {self.kind}")
-        (self._histogram.labels(*labels) if labels else self._histogram).observe(value)
+        result = self._distributions.get(labels)
+        if result is None:
+            result = self._distributions[labels] = _Distribution([0] * len(self.buckets))
+        bucket = bisect.bisect_left(self.buckets, value)
+        if bucket < len(result.counts):
+            result.counts[bucket] += 1
+        result.total += value
+        result.count += 1
 
-    def collect(self) -> Iterable[Metric]:
-        """Return the family and its samples, as the library's collectors do."""
-        if self._histogram is not None:
-            return map(_with_upstream_bounds, self._histogram.collect())
+    def state(self) -> FamilyState:
+        """Return everything that the family has counted, for another process."""
+        return FamilyState(
+            self.name,
+            self.kind,
+            self.help,
+            self.labels,
+            self.buckets,
+            [(labels, float(value)) for labels, value in self._values.items()],
+            [(labels, item.counts, item.total, item.count) for labels, item in self._distributions.items()],
+        )
+
+    @classmethod
+    def sum_of(cls, states: Sequence[FamilyState]) -> Family:
+        """Return the family that has counted what all of these have together; its declaration is the first one's."""
+        first = states[0]
+        family = cls(first.name, first.kind, first.help, first.labels, first.buckets)
+        for state in states:
+            for labels, value in state.values:
+                family.add(*labels, by=value)
+            for labels, counts, total, count in state.distributions:
+                result = family._distributions.setdefault(labels, _Distribution([0] * len(first.buckets)))
+                result.counts = [one + other for one, other in zip(result.counts, counts, strict=False)]
+                result.total += total
+                result.count += count
+        return family
+
+    @property
+    def value(self) -> float:
+        """Return the value of a family without labels."""
+        return self._values.get((), 0.0)
+
+    def collect(self) -> Metric:
+        """Return the family and its samples."""
+        if self.kind == "histogram":
+            return self._collect_histogram()
         is_named_total = self.kind == "counter" and self.name.endswith(_TOTAL)
         kind = self.kind if is_named_total or self.kind != "counter" else "unknown"
         metric = Metric(self.name.removesuffix(_TOTAL) if is_named_total else self.name, self.help, kind)
         values = self._values if self._values or self.labels else {(): 0.0}
         for labels, value in sorted(values.items()):
             metric.add_sample(self.name, dict(zip(self.labels, labels, strict=True)), value)
-        return (metric,)
+        return metric
 
-
-def _with_upstream_bounds(metric: Metric) -> Metric:
-    """Write the bounds of buckets as upstream does: Prometheus compares labels as texts, and the library writes 1.0."""
-    for sample in metric.samples:
-        if "le" in sample.labels:
-            sample.labels["le"] = sample.labels["le"].removesuffix(".0")
-    return metric
+    def _collect_histogram(self) -> Metric:
+        if not self.labels and () not in self._distributions:
+            self._distributions[()] = _Distribution([0] * len(self.buckets))
+        metric = Metric(self.name, self.help, self.kind)
+        for labels, result in sorted(self._distributions.items(), key=lambda item: item[0]):
+            named, below = dict(zip(self.labels, labels, strict=True)), 0
+            for bound, count in zip(self.buckets, result.counts, strict=True):
+                below += count
+                metric.add_sample(f"{self.name}_bucket", {**named, "le": _bound(bound)}, below)
+            metric.add_sample(f"{self.name}_bucket", {**named, "le": "+Inf"}, result.count)
+            metric.add_sample(f"{self.name}_sum", named, result.total)
+            metric.add_sample(f"{self.name}_count", named, result.count)
+        return metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +150,7 @@ class _Page:
     families: Sequence[Family]
 
     def collect(self) -> Iterable[Metric]:
-        for family in sorted(self.families, key=lambda family: family.name):
-            yield from family.collect()
+        return (family.collect() for family in sorted(self.families, key=lambda family: family.name))
 
 
 def exposition(families: Iterable[Family]) -> str:
@@ -104,3 +161,8 @@ def exposition(families: Iterable[Family]) -> str:
         if family.kind == "counter" and not family.name.endswith(_TOTAL):
             text = text.replace(f"# TYPE {family.name} untyped\n", f"# TYPE {family.name} counter\n", 1)
     return text
+
+
+def _bound(value: float) -> str:
+    """Write a bucket's bound as upstream does: Prometheus compares labels as texts, and the library writes 1.0."""
+    return repr(float(value)).removesuffix(".0")

@@ -21,6 +21,7 @@ from coder.cli.command import ORG, Command, Invocation
 from coder.cli.output import say
 from coder.cli.workspaces.parameters import pairs
 from coder.client.answers import read
+from coder.net.errors import HttpError
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -46,9 +47,36 @@ def _start(invocation: Invocation) -> int:
     check_settings(invocation, DAEMON, "provisionerd")
     if invocation["key"] and (invocation["psk"] or invocation["tag"] or invocation["org"]):
         raise CoderError("usage", "--key cannot be used with --psk, --tag or --org", "The key has its own tags.")
+    _check_terraform(invocation["terraform_path"])
     raise_open_files()
-    run_trio(_serve, invocation)
+    try:
+        run_trio(_serve, invocation)
+    except* HttpError as refused:
+        leaf: BaseException = refused
+        while isinstance(leaf, BaseExceptionGroup):
+            leaf = leaf.exceptions[0]
+        message, way = _refusal(invocation)
+        raise CoderError("refused", message, way) from leaf
     return 0
+
+
+def _refusal(invocation: Invocation) -> tuple[str, str]:
+    """Return what the server refused, and the next step: one credential of three is used."""
+    if invocation["key"]:
+        return "connect with the provisioner key", "It may be wrong or deleted: `coder provisioner keys list`."
+    if invocation["psk"]:
+        return "connect with --psk", "It must equal the server's CODER_PROVISIONER_DAEMON_PSK."
+    return "connect with the session token", ""
+
+
+def _check_terraform(path: str) -> None:
+    """Refuse to start without a usable Terraform: the provisioner would fail each job that it takes."""
+    from coder.base.config import process_environment
+    from coder.cli.server.start_checks import check_terraform
+    from coder.provisionerd.config import RELEASES_VARIABLE
+
+    environment = process_environment()
+    check_terraform(path, environment, can_download=environment.get(RELEASES_VARIABLE, "") != "off")
 
 
 async def _serve(invocation: Invocation) -> None:

@@ -13,20 +13,21 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm
-from coder.cli.server.direct_database import find_database, postgres_url, settings
+from coder.cli.server.direct_database import Target, announce, choose_target, find_target, postgres_url
 
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig
 
 
 @contextlib.asynccontextmanager
-async def _open_database(invocation: Invocation, config: ServerConfig) -> AsyncIterator[str]:
+async def _open_database(target: Target) -> AsyncIterator[str]:
     """Open the given database, the built-in one of a running server, or the built-in one started for the block."""
     from coder.coderd.store.engine.postgres import builtin_url, run_postgres
 
-    if invocation["postgres_url"]:
-        yield invocation["postgres_url"]
+    if target.postgres_url:
+        yield target.postgres_url
         return
+    config = target.config
     async with contextlib.AsyncExitStack() as stack:
         try:
             url = await stack.enter_async_context(run_postgres(config.data_path, bin_dir=config.postgres_bin_dir))
@@ -41,15 +42,17 @@ def _backup(invocation: Invocation) -> int:
     from coder.base.threads import run_trio
     from coder.coderd.store.engine.backup import Programs, write_backup
 
-    config = find_database(invocation)
+    deployment = find_target(invocation)
+    config = deployment.config
     now = datetime.now(UTC)
     target = Path(invocation["output"] or f"coder-{now:%Y%m%d-%H%M%S}.backup").expanduser().absolute()
     if target.exists():
         raise CoderError("exists", f"{target} is there already", "Choose another name.")
     programs = Programs(config.data_path, config.postgres_bin_dir)
+    announce(deployment)
 
     async def main() -> Any:
-        async with _open_database(invocation, config) as url:
+        async with _open_database(deployment) as url:
             return await write_backup(url, target, programs, now.isoformat(timespec="seconds"))
 
     manifest = run_trio(main)
@@ -66,30 +69,32 @@ def _restore(invocation: Invocation) -> int:
     from coder.base.threads import run_trio
     from coder.coderd.store.engine import backup
 
-    config, is_new = _restore_target(invocation)
+    deployment, is_new = _restore_target(invocation)
+    announce(deployment)
+    config, url = deployment.config, deployment.postgres_url
     programs = backup.Programs(config.data_path, config.postgres_bin_dir)
-    database = "the given database" if invocation["postgres_url"] else f"the database of {config.data_path}"
+    database = "the given database" if url else f"the database of {config.data_path}"
     with tempfile.TemporaryDirectory(prefix="coder-restore-") as folder:
         dump = Path(folder) / "database.dump"
         manifest = backup.read_backup(Path(invocation.args[0]).expanduser(), dump)
         sys.stdout.write(f"Backup of {manifest.made_at}, {manifest.version}, {sum(manifest.rows.values())} rows.\n")
         question = f"Create {database} from it?" if is_new else f"Replace {database} with it?"
         confirm(invocation, question)
-        previous_data = run_trio(_replace, invocation, config, programs, dump, manifest)
+        previous_data = run_trio(_replace, url, config, programs, dump, manifest)
     sys.stdout.write(f"Restored into {database}.\n")
     if previous_data is not None:
         sys.stdout.write(f"What was there before is in {previous_data}; remove it after checking the result.\n")
     return 0
 
 
-def _restore_target(invocation: Invocation) -> tuple[ServerConfig, bool]:
-    """Return the server's configuration, and whether its data directory has no database yet.
+def _restore_target(invocation: Invocation) -> tuple[Target, bool]:
+    """Return the deployment, and whether its data directory has no database yet.
 
     A new data directory requires a name (`--global-config`, CODER_CONFIG_DIR): the default directory differs per user,
     and a deployment restored there is not the one that a service runs.
     """
     try:
-        return find_database(invocation), False
+        return find_target(invocation), False
     except CoderError as error:
         if error.code != "no_database":
             raise
@@ -98,17 +103,15 @@ def _restore_target(invocation: Invocation) -> tuple[ServerConfig, bool]:
                 f"{error.message}\nTo restore into a new directory, set it with --global-config or CODER_CONFIG_DIR."
             )
             raise CoderError(error.code, message) from None
-        return settings(invocation), True
+        return choose_target(invocation), True
 
 
-async def _replace(
-    invocation: Invocation, config: ServerConfig, programs: Any, dump: Path, manifest: Any
-) -> Path | None:
+async def _replace(external: str, config: ServerConfig, programs: Any, dump: Path, manifest: Any) -> Path | None:
     from coder.coderd.store.engine.backup import load_backup
     from coder.coderd.store.engine.postgres import put_back, run_postgres, set_aside
 
-    if invocation["postgres_url"]:
-        await load_backup(invocation["postgres_url"], dump, manifest, programs)
+    if external:
+        await load_backup(external, dump, manifest, programs)
         return None
     previous_data = set_aside(config.data_path, f"data-before-{datetime.now(UTC):%Y%m%d-%H%M%S}")
     try:

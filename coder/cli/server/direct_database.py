@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,16 +17,12 @@ from coder.base.config import Inputs, Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Invocation
+from coder.cli.output import say
+from coder.cli.server.installed_service import find_service
 
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig
     from coder.coderd.store.engine.database import Database
-
-_UNITS = tuple(
-    Path(folder) / "coder.service"
-    for folder in ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
-)
-_SERVICE_DATA = Path("/var/lib/coder")
 
 POSTGRES_AUTH = Option(
     "postgres_auth",
@@ -50,28 +46,83 @@ def postgres_url(env: str = "CODER_PG_CONNECTION_URL", *, running: bool = False)
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The deployment that a command acts on."""
+
+    config: ServerConfig
+    postgres_url: str = ""
+    "URL of an external database; empty for the built-in one of `config`."
+    description: str = ""
+    "Text for the operator; empty for a database that the command line names."
+
+
 def settings(invocation: Invocation) -> ServerConfig:
-    """Return the server's configuration from its environment: path of the built-in database, key algorithms."""
+    """Return the configuration of the deployment to act on: path of the built-in database, key algorithms."""
+    return choose_target(invocation).config
+
+
+def choose_target(invocation: Invocation) -> Target:
+    """Return the deployment to act on, whether or not its database exists.
+
+    A named database or directory wins (`--postgres-url`, `--global-config` and their variables), then the database of
+    this machine's service, then the directory of the operator.
+    """
     from coder.coderd.config.reading import server_config
 
-    return server_config(Inputs(env=invocation.env), session.config_dir(invocation))
+    own = server_config(Inputs(env=invocation.env), session.config_dir(invocation))
+    if invocation.options.get("postgres_url"):
+        return Target(own, invocation["postgres_url"])
+    service = None if invocation.globals["config_dir"] else find_service()
+    if service is None or service.unreadable:
+        return Target(own)
+    ours = {name: value for name, value in invocation.env.items() if name.startswith("CODER_")}
+    config = server_config(Inputs(env={**service.environment, **ours}), service.data_dir)
+    accepts_url = "postgres_url" in invocation.options
+    url = service.environment.get("CODER_PG_CONNECTION_URL", "") if accepts_url else ""
+    if not url and not _has_database(config.data_path):
+        return Target(own)
+    place = "its external database" if url else str(service.data_dir)
+    return Target(config, url, f"Acting on the service coder, {place}.")
 
 
 def find_database(invocation: Invocation) -> ServerConfig:
     """Return the server's configuration after checking for a database. Raise CoderError `no_database` or
     `no_access`."""
+    return find_target(invocation).config
+
+
+def find_target(invocation: Invocation) -> Target:
+    """Return the deployment to act on after checking for its database. Raise CoderError `no_database` or
+    `no_access`."""
     from coder.coderd.store.engine.postgres import require_existing
 
-    config = settings(invocation)
-    if not invocation.options.get("postgres_url"):
+    target = choose_target(invocation)
+    if not target.postgres_url:
         try:
-            require_existing(config.data_path)
+            require_existing(target.config.data_path)
         except CoderError as error:
             if error.code not in {"no_database", "no_access"}:
                 raise
             # Not a hint, which only terminals print: the mail of a nightly job must contain it too.
-            raise CoderError(error.code, f"{error.message}\n{_service_hint(config.data_path)}") from None
-    return config
+            raise CoderError(error.code, f"{error.message}\n{_service_hint(target.config.data_path)}") from None
+    return target
+
+
+def announce(target: Target) -> None:
+    """Print what the command acts on, unless the command line names it."""
+    if target.description:
+        say(target.description)
+
+
+def _has_database(path: Path) -> bool:
+    """Return whether a directory has a built-in database that this user may read."""
+    from coder.coderd.store.engine.postgres import require_existing
+
+    with contextlib.suppress(CoderError):
+        require_existing(path)
+        return True
+    return False
 
 
 def on_database(run: Callable[[Invocation], int]) -> Callable[[Invocation], int]:
@@ -79,7 +130,7 @@ def on_database(run: Callable[[Invocation], int]) -> Callable[[Invocation], int]
 
     @functools.wraps(run)
     def checked(invocation: Invocation) -> int:
-        find_database(invocation)
+        announce(find_target(invocation))
         return run(invocation)
 
     return checked
@@ -91,24 +142,15 @@ def _service_hint(checked_path: Path) -> str:
         "Set the server's data directory with --global-config or CODER_CONFIG_DIR and run this as the server's user; "
         "or set --postgres-url."
     )
-    service_path = _service_data_path()
-    if service_path is None:
+    service = find_service()
+    if service is None:
         return advice
-    if service_path == checked_path:
+    if service.data_dir == checked_path:
         return f"{advice} The service coder.service creates one here at its first start."
     return (
-        f"{advice} The service coder.service of this machine stores its data in {service_path}: "
-        f"sudo -u coder env CODER_CONFIG_DIR={service_path} coder …"
+        f"{advice} The service coder.service of this machine stores its data in {service.data_dir}: "
+        f"sudo -u {service.user} env CODER_CONFIG_DIR={service.data_dir} coder …"
     )
-
-
-def _service_data_path() -> Path | None:
-    """Return the data directory of the packaged service; None if this machine has no such service."""
-    for unit in _UNITS:
-        with contextlib.suppress(OSError):
-            match = re.search(r"CODER_CONFIG_DIR=([^\s\"]+)", unit.read_text(encoding="utf-8", errors="replace"))
-            return Path(match[1]) if match else _SERVICE_DATA
-    return _SERVICE_DATA if _SERVICE_DATA.exists() else None
 
 
 @contextlib.asynccontextmanager
@@ -116,13 +158,13 @@ async def database_url(invocation: Invocation) -> AsyncIterator[str]:
     """Return the given URL, or start the built-in database for the block; no server may use it meanwhile."""
     if invocation.options.get("postgres_auth") == "awsiamrds":
         raise CoderError("bad_option", "--postgres-connection-auth awsiamrds is not supported", "Use a password.")
-    if invocation["postgres_url"]:
-        yield invocation["postgres_url"]
+    target = find_target(invocation)
+    if target.postgres_url:
+        yield target.postgres_url
         return
     from coder.coderd.store.engine.postgres import run_postgres
 
-    config = find_database(invocation)
-    async with run_postgres(config.data_path, bin_dir=config.postgres_bin_dir) as url:
+    async with run_postgres(target.config.data_path, bin_dir=target.config.postgres_bin_dir) as url:
         yield url
 
 

@@ -16,11 +16,13 @@ from coder.coderd.config.options import OPTIONS
 
 def _run(invocation: Invocation) -> int:
     from coder.base.open_files import raise_open_files
-    from coder.base.threads import run_trio
+    from coder.base.threads import convert_thread_refusals, run_trio
     from coder.coderd.app import run_server
     from coder.coderd.config.experiments import NOT_SERVED
     from coder.coderd.config.reading import server_config
     from coder.coderd.config.without_effect import ignored_settings
+    from coder.coderd.processes import reload
+    from coder.coderd.processes.supervisor import run_processes
 
     inputs = Inputs(flags=invocation.raw, env=invocation.env, file=_yaml(invocation["config"]))
     config = server_config(inputs, session.config_dir(invocation))
@@ -28,6 +30,8 @@ def _run(invocation: Invocation) -> int:
         _print_yaml(config.resolved)
         return 0
     _log_to(config)
+    _warn_of_misspelt_variables(invocation)
+    _check_machine(config)
     if config.resolved is not None and (ignored := ignored_settings(config.resolved)):
         from coder.base.log import get_logger
 
@@ -47,9 +51,49 @@ def _run(invocation: Invocation) -> int:
         await run_server(config, builtin_daemons, announce=announce)
 
     raise_open_files()
-    run_trio(main)
+    if config.processes > 1 or reload.is_under_supervisor():
+        convert_thread_refusals()
+        run_processes(config, builtin_daemons, announce)
+        if reload.is_trial():
+            return 0
+    else:
+        run_trio(main)
     announce("Shut down cleanly.")
     return 0
+
+
+def _warn_of_misspelt_variables(invocation: Invocation) -> None:
+    """Log variables that look like a misspelt setting: nothing reads them, and their value has no effect."""
+    from coder.base.log import get_logger
+    from coder.cli.command import GLOBAL_OPTIONS
+    from coder.cli.suggestions import misspelt_variables
+
+    known = (option.env for option in (*OPTIONS, *GLOBAL_OPTIONS))
+    for name, meant in misspelt_variables(invocation.env, known):
+        get_logger("server").warn("an unknown variable has no effect", variable=name, did_you_mean=meant)
+
+
+def _check_machine(config: Any) -> None:
+    """Refuse to start with directories or a Terraform that cannot be used."""
+    from coder.base.config import process_environment
+    from coder.base.log import get_logger
+    from coder.cli.server.start_checks import DEFAULT_TERRAFORM, check_folder, check_terraform
+    from coder.provisionerd.config import RELEASES_VARIABLE
+
+    if not config.postgres_url.reveal():
+        check_folder("global-config", config.data_dir)
+    check_folder("cache-dir", config.cache_dir)
+    if config.provisioner_daemons < 1:
+        return
+    environment = process_environment()
+    try:
+        check_terraform(
+            config.terraform_path, environment, can_download=environment.get(RELEASES_VARIABLE, "") != "off"
+        )
+    except CoderError as error:
+        if config.terraform_path != DEFAULT_TERRAFORM:
+            raise
+        get_logger("provisionerd").warn("built-in provisioners fail every build", reason=error.message)
 
 
 def _yaml(path: str) -> dict[str, Any]:
@@ -59,8 +103,13 @@ def _yaml(path: str) -> dict[str, Any]:
 
     try:
         content = read_document(Path(path).expanduser().read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise CoderError("bad_config", f"cannot read settings from {path}") from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CoderError(
+            "bad_config", f"cannot read settings from {path}: {reason}", "Name a readable file with --config."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise CoderError("bad_config", f"cannot read settings from {path}", "Save it as UTF-8.") from error
     except YamlError as error:
         raise CoderError("bad_config", f"cannot read settings from {path}: {error}") from None
     if content is not None and not isinstance(content, dict):

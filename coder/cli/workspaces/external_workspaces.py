@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from coder.api.agents.external_agents import RotatedAgentToken
 from coder.api.site.deployment import ExternalAgentCredentials
+from coder.api.site.programs import Program
 from coder.api.templates.template_versions import TemplateVersion
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
@@ -56,6 +57,7 @@ def _create(invocation: Invocation) -> int:
     client = session.client(invocation)
     workspace = create_workspace(invocation, client, check_version=check)
     _print_instructions(workspace.name, _credentials(client, workspace, ""))
+    _warn_of_missing_programs(client, workspace)
     return 0
 
 
@@ -69,6 +71,7 @@ def _instructions(invocation: Invocation) -> int:
         print_json(output[0] if len(output) == 1 else output)
         return 0
     _print_instructions(workspace.name, attachments)
+    _warn_of_missing_programs(client, workspace)
     return 0
 
 
@@ -117,6 +120,13 @@ def _agent_names(workspace: Workspace, agent: str) -> list[str]:
         if resource.type == "coder_external_agent"
         for item in resource.agents or []
     ]
+    if not names and workspace.latest_build.has_external_agent:
+        raise CoderError(
+            "stopped",
+            f"workspace {quoted(workspace.name)} is {workspace.latest_build.status}, so its external agent has no "
+            f"token; start it with `coder start {workspace.name}`",
+            "The machine then needs the new command: each start has a new token.",
+        )
     if agent and agent not in names:
         raise CoderError("no_agent", f"agent not found by name {quoted(agent)}, available agents: [{' '.join(names)}]")
     if not names:
@@ -144,6 +154,26 @@ def _print_instructions(workspace: str, attachments: Sequence[Attachment[Answere
         if len(attachments) > 1:
             sys.stdout.write(f"For agent {item.agent_name}:\n")
         sys.stdout.write(f"{item.answer.command}\n\n")
+
+
+def _warn_of_missing_programs(client: BlockingClient, workspace: Workspace) -> None:
+    """Print the platforms of external agents for which the server has no program, as the workspace's page does."""
+    agents = [
+        agent
+        for resource in workspace.latest_build.resources
+        if resource.type == "coder_external_agent"
+        for agent in resource.agents or []
+    ]
+    try:
+        programs = read(client.request("GET", "/api/v2/programs"), list[Program])
+    except HttpError:  # another make of server, which has no such list
+        return
+    missing = {(program.os, program.architecture): program.remedy for program in programs if not program.available}
+    for agent in agents:
+        remedy = missing.get((agent.operating_system, agent.architecture))
+        if remedy is not None:
+            platform = f"{agent.operating_system}/{agent.architecture}"
+            say(f"This server has no program for {platform}, so the line fails there.\n{remedy}")
 
 
 def _health(invocation: Invocation) -> int:

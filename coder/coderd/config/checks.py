@@ -15,6 +15,8 @@ from coder.domain.network.ssh_options import ssh_option
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig
 
+MAX_PROCESSES = 64
+"""Processes that accept connections; more would only wait for the database's."""
 CLIENT_AUTH = ("none", "request", "require-any", "verify-if-given", "require-and-verify")
 """Upstream's words. A certificate, if presented, is always verified: accepting any would only look like a check."""
 
@@ -69,6 +71,14 @@ def check_config(config: ServerConfig) -> None:
         )
     if config.wireguard_endpoint:
         check_wireguard_endpoint(config.wireguard_endpoint)
+    if config.provisioner_daemons < 0:
+        raise CoderError(
+            "bad_option",
+            f"--provisioner-daemons={config.provisioner_daemons} is negative",
+            "Use 0 for a server without built-in provisioners.",
+        )
+    if not 1 <= config.processes <= MAX_PROCESSES:
+        raise CoderError("bad_option", f"--processes must be between 1 and {MAX_PROCESSES}")
     if config.postgres_conn_max_open < 1:
         raise CoderError("bad_option", "--postgres-conn-max-open must be at least 1")
     idle = idle_connections(config.postgres_conn_max_idle)

@@ -30,6 +30,13 @@ class AddressSettings:
         path="wildcard_access_url?",
         proxies=True,
     )
+    processes: int = setting(
+        1,
+        "Processes",
+        "Processes that accept connections; with more than one a supervisor runs further ones for relayed traffic, "
+        "applications, and automatic actions.",
+        yaml="processes",
+    )
     docs_url: Url = setting(
         "https://coder.com/docs/@v2.34.0",
         "Docs URL",

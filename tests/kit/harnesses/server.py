@@ -161,7 +161,7 @@ def _terminal_ticket(text: str) -> object:
 
     from coder.coderd.services.apps import session_handover
 
-    return _without_waiting(lambda ctx: session_handover.find_terminal_user(ctx, text, UUID(int=1)))
+    return _without_waiting(lambda ctx: session_handover.find_terminal_visitor(ctx, text, UUID(int=1)))
 
 
 def _sealed_key(text: str) -> object:

@@ -133,7 +133,7 @@ class Launcher:
         }
         self.cold = {**self.warm, "CODER_NO_COMMAND_SERVER": "1"}
 
-    def compile(self, key: str) -> Path:
+    def compile(self, key: str, *flags: str) -> Path:
         target = self.folder / f"coder-{key}"
         subprocess.run(
             [
@@ -144,6 +144,7 @@ class Launcher:
                 "-Werror",
                 f'-DPROGRAM="{self.program}"',
                 f'-DKEY="{key}"',
+                *flags,
                 "-o",
                 str(target),
                 str(ROOT / "build/checkout_launcher.c"),
@@ -161,8 +162,9 @@ class Launcher:
         subprocess.run([self.path, "probe", "exit", "0"], env=self.warm, check=True, stderr=subprocess.DEVNULL)
         self.until(lambda: bool(self.sockets()))
 
-    def sockets(self) -> list[Path]:
-        return sorted((self.runtime / "coder").glob("*.sock")) if (self.runtime / "coder").exists() else []
+    def sockets(self, folder: Path | None = None) -> list[Path]:
+        folder = folder or self.runtime / "coder"
+        return sorted(folder.glob("*.sock")) if folder.exists() else []
 
     def servers(self) -> list[int]:
         """Processes that hold a lock of ours: the owners of our sockets."""

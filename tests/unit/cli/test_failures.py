@@ -52,6 +52,25 @@ def test_api_error_lines() -> None:
     assert error_text(HttpError(401, "Who?"), is_terminal=False).endswith("'coder login'.")
 
 
+def test_terminals_get_sentences_without_trace() -> None:
+    refused = HttpError(404, "Not there.")
+    text = error_text(failed("get workspace", error=refused), is_terminal=True)
+    assert text.startswith("get workspace: Not there.") and "Trace=" not in text
+
+
+def test_own_advice_replaces_login() -> None:
+    try:
+        try:
+            raise HttpError(401, "provisioner daemon key invalid")
+        except HttpError as error:
+            raise CoderError("refused", "connect", "Check the key.") from error
+    except CoderError as caught:
+        assert error_text(caught, is_terminal=True).splitlines() == [
+            "connect: provisioner daemon key invalid",
+            "Suggestion: Check the key.",
+        ]
+
+
 def test_hints_for_terminals_and_logs() -> None:
     plain = CoderError("x", "cannot", "Do this.")
     assert error_text(plain, is_terminal=False) == "cannot"

@@ -36,11 +36,11 @@ WAYS = (
     "port of the organization",
 )
 BY_TICKET = {"application by ticket", "terminal by ticket"}
-"""Access by a ticket from before the loss, which is valid for a minute and only names the user."""
+"""Access by a ticket from before the loss. It is valid for a minute and names its user and key."""
 BY_SHARE = {"application by host", "terminal", *BY_TICKET}
 """Access that the workspace's owner shares with the visitor."""
-BY_KEY = set(WAYS) - BY_TICKET
-"""Access by a key."""
+BY_KEY = set(WAYS)
+"""Access by a key, or by a ticket that the key requested."""
 INSIDE = {*BY_SHARE, "port of the organization"}
 """Access for members of the organization."""
 

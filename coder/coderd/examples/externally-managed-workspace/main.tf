@@ -41,17 +41,13 @@ data "coder_parameter" "agent_arch" {
   mutable      = true
   order        = 2
 
-  option {
-    name  = "amd64"
-    value = "amd64"
-  }
-  option {
-    name  = "arm64"
-    value = "arm64"
-  }
-  option {
-    name  = "armv7"
-    value = "armv7"
+  # 32-bit ARM has an agent for Linux only.
+  dynamic "option" {
+    for_each = data.coder_parameter.agent_os.value == "linux" ? ["amd64", "arm64", "armv7"] : ["amd64", "arm64"]
+    content {
+      name  = option.value
+      value = option.value
+    }
   }
 }
 

@@ -29,6 +29,7 @@ from coder.coderd.http.login.provider_logins import (
     to_endpoint,
     verifier_of,
 )
+from coder.coderd.http.login.refusal_pages import refused_as_page
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import caller, context, optional_caller
 from coder.coderd.http.server.declarations import BYTES, HTML, NOTHING
@@ -121,6 +122,7 @@ async def post_device(provider: str) -> Response:
     others={303: BYTES, 304: NOTHING, 307: BYTES},
     refuses=(500,),
 )
+@refused_as_page
 async def callback(provider: str) -> Response:
     """Redirect to the provider, or handle its redirect back with a code."""
     ctx = context()

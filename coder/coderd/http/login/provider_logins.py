@@ -18,6 +18,7 @@ from coder.api.login.external_auth import ExternalAuthDevice
 from coder.api.login.oauth2 import OAuth2DeviceFlowCallbackResponse, OAuthConversionResponse, OIDCClaimsResponse
 from coder.api.people.passwords import ConvertLoginRequest
 from coder.appproxy.http.errors import STATUS
+from coder.coderd.http.login.refusal_pages import refused_as_page
 from coder.coderd.http.login.sessions import set_session_cookie
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.audited import about
@@ -56,6 +57,7 @@ _TYPES = ("github", "oidc")
     status=307,
     refuses=(400, 401, 403, 404, 500),
 )
+@refused_as_page
 async def oidc_callback() -> Response:
     ctx = context()
     if not oidc.enabled(ctx):
@@ -106,6 +108,7 @@ async def oidc_callback() -> Response:
     others={307: BYTES},
     refuses=(400, 401, 403, 404, 500, 502),
 )
+@refused_as_page
 async def github_callback() -> Response:
     ctx = context()
     if not github_login.enabled(ctx):

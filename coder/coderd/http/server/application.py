@@ -38,10 +38,14 @@ class PagePath(PathConverter):
     regex = PAGE_PATTERN
 
 
-def build_application(ctx: Context, blueprints: Iterable[Blueprint], links: Sequence[Any] = ()) -> Middleware | Traced:
+def build_application(
+    ctx: Context, blueprints: Iterable[Blueprint], links: Sequence[Any] = (), prepared: Application | None = None
+) -> Middleware | Traced:
     """Return the ASGI application with these blueprints. `links` (of `rpc_endpoints`) are only described, not
-    served."""
-    framed = Middleware(make_application(ctx, blueprints, links), ctx)
+    served. `prepared` is an application made for another context with the same settings: it gets this one."""
+    application = prepared or make_application(ctx, blueprints, links)
+    application.config["CODER_CONTEXT"] = ctx
+    framed = Middleware(application, ctx)
     tracing = ctx.services.tracing
     return Traced(framed, tracing) if tracing is not None else framed
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from quart import current_app, g, has_websocket_context, request, websocket
 
-from coder.api.base.refusals import Forbidden, NotFound, Refusal, Unauthenticated
+from coder.api.base.refusals import Conflict, Forbidden, NotFound, Refusal, Unauthenticated
 from coder.appproxy.http.connection_shares import authenticated_as
 from coder.appproxy.http.rate_limits import BYPASS_HEADER, Counted, key_of, user_key
 from coder.coderd.http.server.declarations import route_of
@@ -106,6 +106,20 @@ def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
 
     guarded.counts_itself = True  # type: ignore[attr-defined]
     return guarded
+
+
+async def recheck_caller() -> None:
+    """Check the caller again after the wait for a body, which may take minutes: a request must not keep a right.
+
+    Raises Unauthenticated when the key has ended meanwhile, Conflict when the caller's rights have changed: the view
+    may have checked them before it read the body. Requests without a user's key have no such rights.
+    """
+    who = current_caller()
+    if who is None:
+        return
+    key, user = await authentication.recognize(context(), who.credentials)
+    if authentication.subject_of(context(), user, key) != who.subject:
+        raise Conflict("Your permissions changed while the request was being received.", "Send the request again.")
 
 
 async def while_signed_in(who: Caller, view: Callable[[], Awaitable[T]]) -> T:

@@ -16,7 +16,7 @@ import trio
 from quart import request
 
 from coder.api.base.refusals import TooLarge, TooSlow
-from coder.coderd.http.server.auth import account, context, remote_ip
+from coder.coderd.http.server.auth import account, context, recheck_caller, remote_ip
 from coder.coderd.http.server.body_bounds import STRANGERS, BodyShare
 
 BODY_PATIENCE = 30.0
@@ -112,6 +112,7 @@ async def _receive(limit: int, share: Holds, keep: Callable[[bytes], Awaitable[N
             await keep(piece)
             # Every byte extends the deadline, so that a slow line is served and a trickle is not.
             scope.deadline = min(scope.deadline + len(piece) / BODY_SLOWEST, last)
+        await recheck_caller()
         return
     raise TooSlow(
         "Request body arrived too slowly.", f"{size} bytes had arrived; send it faster or in smaller requests."

@@ -1,4 +1,4 @@
-"""The few GETs that make up most of the traffic, answered without Quart.
+"""The GETs that make up most of the traffic, and the cheap public ones, answered without Quart.
 
 Quart costs more than the response on these routes (figures: docs/decisions/fast-path.md). Shared with it: the
 middleware, authentication, rate limits, the table of errors, and the functions that respond, which the blueprints call,
@@ -7,7 +7,8 @@ too. Left out: routing, contexts, request and response objects. GETs need no CSR
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from coder.api.base import codec
@@ -21,6 +22,8 @@ from coder.coderd.http.people import users
 from coder.coderd.http.server.auth import challenge
 from coder.coderd.http.server.declarations import declaration_of
 from coder.coderd.http.server.query import Query, read_arguments
+from coder.coderd.http.site.dashboard_files import answer_file
+from coder.coderd.http.site.health_and_version import TEXT_TYPE, build_info, health_answer
 from coder.coderd.http.templates import templates
 from coder.coderd.http.workspaces import workspaces
 from coder.coderd.services.access.authentication import Caller, authenticate
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 Answer = Callable[["Context", Caller, Query], Awaitable[Any]]
+Headers = list[tuple[bytes, bytes]]
+Reply = tuple[int, Headers, bytes]
 
 ROUTES: dict[str, Answer] = {
     "/api/v2/users/me": users.show_me,
@@ -48,10 +53,23 @@ _VIEWS = {
 _SCOPES = {path: named(declaration_of(view).scope) for path, view in _VIEWS.items()}
 _ROUTE_OF = {"/api/v2/users/me": "/api/v2/users/<user>"}
 """Route name in metrics and traces for a path that is no route of its own."""
-FAST_PATHS.update(path.encode() for path in ROUTES)
+BUILD_INFO, HEALTH, ASSETS = "/api/v2/buildinfo", "/healthz", "/assets/"
+_ASSET_ROUTE = "/<page:path>"
+FAST_PATHS.update(path.encode() for path in (*ROUTES, BUILD_INFO, HEALTH, ASSETS))
 
 _JSON = (b"content-type", b"application/json; charset=utf-8")
+_TEXT = (b"content-type", TEXT_TYPE.encode())
 _BYPASS = BYPASS_HEADER.lower()
+
+
+def _value(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str:
+    return next((value.decode("latin-1") for name, value in headers if name == wanted), "")
+
+
+async def _send(send: Any, status: int, headers: Headers, body: bytes) -> None:
+    headers = [headers[0], (b"content-length", b"%d" % len(body)), *headers[1:]]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 class FastPath:
@@ -63,7 +81,11 @@ class FastPath:
         self._limits = ctx.services.rate_limits
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        answer = ROUTES.get(scope["path"]) if scope.get("method") == "GET" and scope["type"] == "http" else None
+        is_get = scope["type"] == "http" and scope["method"] == "GET"
+        if is_get and (reply := await self._public(scope)) is not None:
+            await _send(send, *reply)
+            return
+        answer = ROUTES.get(scope["path"]) if is_get else None
         if answer is None:
             await self._app(scope, receive, send)
             return
@@ -73,10 +95,44 @@ class FastPath:
             body, status = codec.encode(await self._answer(answer, scope)), 200
         except Exception as error:
             status, body, extra = envelope_of(error)
-        headers = [_JSON, (b"content-length", b"%d" % len(body))]
-        headers += [(name.lower().encode(), value.encode()) for name, value in extra]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body, "more_body": False})
+        headers = [_JSON, *((name.lower().encode(), value.encode()) for name, value in extra)]
+        await _send(send, status, headers, body)
+
+    async def _public(self, scope: Message) -> Reply | None:
+        """Return the reply of a view without authentication; None for other paths."""
+        path: str = scope["path"]
+        if path == HEALTH:
+            scope["coder_route"] = path
+            status, body = health_answer(self._ctx)
+            return status, [_TEXT], body
+        if path.startswith(ASSETS):
+            if "//" in path:
+                return None  # a redirect of Quart's router
+            scope["coder_route"] = _ASSET_ROUTE
+            found = answer_file(self._ctx, path[1:], _value(scope["headers"], b"if-none-match"))
+            if found is None:
+                return None
+            status, named, body = found
+            return status, [(name.lower().encode(), value.encode()) for name, value in named], body
+        return await self._build_info(scope) if path == BUILD_INFO else None
+
+    async def _build_info(self, scope: Message) -> Reply:
+        scope["coder_route"] = BUILD_INFO
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        client = scope.get("client")
+        address = client[0] if client else ""
+        caller = None
+        try:
+            # Same as `count_public_request` of auth.py: only a session can bypass the limit.
+            if headers.get(_BYPASS) == "true":
+                with contextlib.suppress(Unauthenticated):
+                    credentials = Credentials.of(headers, read_arguments(scope["query_string"]), address)
+                    caller = await authenticate(self._ctx, credentials)
+            self._count(caller, address, headers, scope)
+            return 200, [_JSON], codec.encode(build_info(self._ctx))
+        except Exception as error:
+            status, body, extra = envelope_of(error)
+            return status, [_JSON, *((name.lower().encode(), value.encode()) for name, value in extra)], body
 
     async def _answer(self, answer: Answer, scope: Message) -> Any:
         # Same as `authenticated` and `count_request` of auth.py. No CSRF: only GETs. The listener put a trusted proxy's

@@ -59,7 +59,7 @@ async def get_binary(name: str) -> Response:
         return await _companion_file(shelf, *name.rsplit(".", 1))
     binary = await shelf.find(name, _accepted(request.headers.get("Accept-Encoding", "")))
     if binary is None:
-        raise NotFound(f"There is no {name} on this server.", shelf.explain_missing(name))
+        raise NotFound(f"There is no {name} on this server.", await shelf.explain_missing(name))
     headers = {
         "ETag": binary.etag,
         "X-Original-Content-Length": str(binary.original_size),
@@ -90,7 +90,7 @@ async def _companion_file(shelf: Binaries, name: str, kind: str) -> Response:
     if kind == "asc":
         body = await shelf.signature(name)
     if body is None:
-        raise NotFound(f"There is no {name}.{kind} on this server.", shelf.explain_missing(name))
+        raise NotFound(f"There is no {name}.{kind} on this server.", await shelf.explain_missing(name, kind))
     return framed(Response(body, 200, {"Cache-Control": "no-cache"}, content_type="text/plain; charset=utf-8"))
 
 

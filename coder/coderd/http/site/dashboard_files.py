@@ -27,6 +27,7 @@ from coder.domain.access.rate_budgets import unlimited
 from coder.domain.apps.app_addresses import frame_source
 
 View = TypeVar("View", bound=Callable[..., Awaitable[Any]])
+Headers = list[tuple[str, str]]
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -76,26 +77,35 @@ async def install_powershell() -> Response:
 @blueprint.route("/<page:path>", methods=_METHODS)
 @_from_files
 async def page(path: str) -> Response:
-    result = _find(_root(), path)
+    answer = answer_file(context(), path, request.headers.get("If-None-Match", ""))
+    if answer is None:
+        return await _index()
+    status, headers, body = answer
+    response = Response(body, status, content_type=headers[0][1])
+    response.headers.update(headers[1:])
+    return response
+
+
+def answer_file(ctx: Context, path: str, known_tag: str) -> tuple[int, Headers, bytes] | None:
+    """Return status, headers (the type first) and body for a file; None for a path of the single page."""
+    result = _find(_root(ctx), path)
     loaded = _load(str(result), result.stat().st_mtime_ns) if result else pictures.find(_PICTURES, path)
     if loaded is None:
-        return _no_file() if path.startswith(_FILES) else await _index()
-    data, kind, tag = loaded
-    if request.headers.get("If-None-Match") == tag:
-        return framed(Response(b"", 304, {"ETag": tag}))
-    response = Response(data, content_type=kind)
-    response.headers["ETag"] = tag
-    response.headers["Cache-Control"] = _FOREVER if "/assets/" in f"/{path}" else "no-cache"
-    return framed(response)
+        if not path.startswith(_FILES):
+            return None
+        # The dashboard has no page below these folders.
+        kind = [("Content-Type", "text/plain; charset=utf-8")]
+        return 404, kind + frame_headers(ctx), b"404 page not found\n"
+    data, kind_of_file, tag = loaded
+    if known_tag == tag:
+        return 304, [("Content-Type", "text/html; charset=utf-8"), ("ETag", tag), *frame_headers(ctx)], b""
+    cached = _FOREVER if "/assets/" in f"/{path}" else "no-cache"
+    headers = [("Content-Type", kind_of_file), ("ETag", tag), ("Cache-Control", cached)]
+    return 200, headers + frame_headers(ctx), data
 
 
-def _no_file() -> Response:
-    """Return 404: the dashboard has no page below these folders."""
-    return framed(Response("404 page not found\n", 404, content_type="text/plain; charset=utf-8"))
-
-
-def _root() -> Path:
-    chosen = context().config.site_dir
+def _root(ctx: Context) -> Path:
+    chosen = ctx.config.site_dir
     return Path(chosen) if chosen else _BUNDLED / "dist"
 
 
@@ -123,7 +133,7 @@ def _load(path: str, _changed: int) -> tuple[bytes, str, str]:
 
 
 async def _index() -> Response:
-    index = _root() / "index.html"
+    index = _root(context()) / "index.html"
     if not index.is_file():
         text = _EMPTY_PAGE.format("The dashboard is not built. Run npm install && npm run build in coder/dashboard.")
         return framed(Response(text, content_type="text/html; charset=utf-8"))
@@ -136,19 +146,48 @@ async def _index() -> Response:
 
 def framed(response: Response) -> Response:
     """Add the headers of every response that a browser displays."""
-    headers = response.headers
-    headers["Content-Security-Policy"] = _policy(context())
-    headers["Permissions-Policy"] = _PERMISSIONS
-    headers["Referrer-Policy"] = "no-referrer"
-    headers["Accept-Ranges"] = "bytes"
-    config = context().config
-    if config.strict_transport_security > 0:
-        options = "".join(f"; {option}" for option in config.strict_transport_security_options)
-        headers["Strict-Transport-Security"] = f"max-age={config.strict_transport_security}{options}"
+    for name, value in frame_headers(context()):
+        response.headers[name] = value
     return response
 
 
-def _proxy_sources(ctx: Context) -> tuple[list[str], list[str]]:
+def frame_headers(ctx: Context) -> Headers:
+    """Return the headers of every response that a browser displays."""
+    config = ctx.config
+    return _frame_headers(
+        ctx.access_url,
+        frame_source(app_host(ctx)),
+        *_proxy_sources(ctx),
+        tuple(config.additional_csp_policy),
+        config.strict_transport_security,
+        tuple(config.strict_transport_security_options),
+    )[:]
+
+
+@lru_cache(maxsize=16)
+def _frame_headers(
+    access_url: str,
+    wildcard: str,
+    proxies: tuple[str, ...],
+    framed_proxies: tuple[str, ...],
+    extra_policy: tuple[str, ...],
+    secure_seconds: int,
+    secure_options: tuple[str, ...],
+) -> Headers:
+    # The same until an administrator or a proxy changes, and requested with each of a page's fifty files.
+    headers = [
+        ("Content-Security-Policy", _policy(access_url, wildcard, proxies, framed_proxies, extra_policy)),
+        ("Permissions-Policy", _PERMISSIONS),
+        ("Referrer-Policy", "no-referrer"),
+        ("Accept-Ranges", "bytes"),
+    ]
+    if secure_seconds > 0:
+        options = "".join(f"; {option}" for option in secure_options)
+        headers.append(("Strict-Transport-Security", f"max-age={secure_seconds}{options}"))
+    return headers
+
+
+def _proxy_sources(ctx: Context) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the sources a page may connect to and frame besides this server: the selectable workspace proxies, for
     terminals, latency and applications. Proxies register their addresses: a text that is more than an address would add
     directives of its own.
@@ -161,18 +200,22 @@ def _proxy_sources(ctx: Context) -> tuple[list[str], list[str]]:
         connected += [f"{url.scheme}://{url.netloc}", f"{'wss' if url.scheme == 'https' else 'ws'}://{url.netloc}"]
         wildcard = frame_source(row.wildcard_hostname)
         framed_too += [url.netloc, *([wildcard] if _SOURCE.fullmatch(wildcard) else [])]
-    return connected, framed_too
+    return tuple(connected), tuple(framed_too)
 
 
-def _policy(ctx: Context) -> str:
-    host = urlsplit(ctx.access_url).netloc
-    wildcard = frame_source(app_host(ctx))
-    proxies, framed_proxies = _proxy_sources(ctx)
+def _policy(
+    access_url: str,
+    wildcard: str,
+    proxies: tuple[str, ...],
+    framed_proxies: tuple[str, ...],
+    extra_policy: tuple[str, ...],
+) -> str:
+    host = urlsplit(access_url).netloc
     frames = " ".join(["'self'", host, *([wildcard] if wildcard else []), *framed_proxies])
     directives = {
         "default-src": "'self'",
         "child-src": "'self'",
-        "connect-src": " ".join([f"'self' wss://{host} ws://{host} https://{host} {ctx.access_url}", *proxies]),
+        "connect-src": " ".join([f"'self' wss://{host} ws://{host} https://{host} {access_url}", *proxies]),
         "font-src": "'self' data:",
         "form-action": "'self'",
         "frame-ancestors": "'self'",
@@ -186,5 +229,5 @@ def _policy(ctx: Context) -> str:
         "style-src": "'self' 'unsafe-inline'",
         "worker-src": "'self' blob:",
     }
-    extra = "".join(f"; {directive}" for directive in ctx.config.additional_csp_policy)
+    extra = "".join(f"; {directive}" for directive in extra_policy)
     return "; ".join(f"{name} {value}" for name, value in directives.items()) + extra

@@ -23,22 +23,26 @@ if TYPE_CHECKING:
 blueprint = Blueprint("root", __name__)
 
 _PROBE = unlimited("requested by load balancers and latency probes; costs no lookup")
-_TEXT = "text/plain; charset=utf-8"
+TEXT_TYPE = "text/plain; charset=utf-8"
 
 
 @route(blueprint, "GET", "/healthz", scope=PUBLIC, budget=_PROBE, answers=TEXT, others={503: TEXT})
 async def healthz() -> Response:
     """Return whether this server can serve requests, for load balancers. A mere liveness probe uses
     `/latency-check`."""
-    if is_database_away(context()):
-        return Response("the database does not answer", 503, content_type=_TEXT)
-    return Response("OK", content_type=_TEXT)
+    status, body = health_answer(context())
+    return Response(body, status, content_type=TEXT_TYPE)
+
+
+def health_answer(ctx: Context) -> tuple[int, bytes]:
+    """Return status and body of `/healthz`."""
+    return (503, b"the database does not answer") if is_database_away(ctx) else (200, b"OK")
 
 
 @route(blueprint, "GET", "/latency-check", scope=PUBLIC, budget=_PROBE, answers=TEXT)
 async def latency_check() -> Response:
     """Return an empty response to measure latency, for browsers on any page."""
-    response = Response("OK", content_type=_TEXT)
+    response = Response("OK", content_type=TEXT_TYPE)
     response.headers["Access-Control-Allow-Origin"] = "*"
     response.headers["Access-Control-Allow-Headers"] = "*"
     response.headers["Access-Control-Allow-Methods"] = "*"
@@ -51,7 +55,7 @@ async def relay_latency_check() -> Response:
     """Return an empty response for nodes of the overlay, which choose their home relay by the round trip."""
     if request.method == "HEAD":  # as upstream: a measurement is a GET
         return Response("", 405, {"Allow": "GET"})
-    return Response("", content_type=_TEXT)
+    return Response("", content_type=TEXT_TYPE)
 
 
 @route(blueprint, "GET", ("/api/v2", "/api/v2/"), scope=PUBLIC, answers=Envelope)

@@ -19,7 +19,7 @@ from coder.appproxy.apps.app_refusals import AppRefusedError
 from coder.appproxy.apps.app_tickets import Ticket
 from coder.appproxy.apps.app_visitor import Visitor
 from coder.base.log import get_logger
-from coder.coderd.services.access.authentication import recognize, subject_of
+from coder.coderd.services.access.authentication import recognize, recognize_key, subject_of
 from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.services.apps.app_access import open_app
 from coder.coderd.services.apps.app_tokens import TICKET_LIFETIME
@@ -62,8 +62,8 @@ class OpenStreams:
         return self._track((visitor, agent_id), lambda: self.may_use_terminal(visitor, agent_id))
 
     async def may_stay(self, ticket: Ticket) -> bool:
-        """Return whether the ticket's user, here or at a workspace proxy, would get access now."""
-        visitor = Visitor(Credentials(), ticket.user_id)
+        """Return whether the ticket's user and key, here or at a workspace proxy, would get access now."""
+        visitor = Visitor(Credentials(), ticket.user_id, ticket.key_id)
         if ticket.request.access_method == "terminal":
             return await self.may_use_terminal(visitor, ticket.agent_id)
         return await self.may_open(visitor, ticket)
@@ -115,7 +115,7 @@ class OpenStreams:
                 kind, _, identity = payload.partition(" ")
 
                 def is_concerned(visitor: Visitor, kind: str = kind, identity: str = identity) -> bool:
-                    key_id = visitor.credentials.token.partition("-")[0]
+                    key_id = visitor.credentials.token.partition("-")[0] or visitor.key_id
                     concerned = {"key": key_id, "user": str(visitor.user_id)}.get(kind, identity) == identity
                     if concerned:
                         cache.forget(key_id)  # an earlier request may have cached it
@@ -133,12 +133,15 @@ class OpenStreams:
         return opened.workspace_id == ticket.workspace_id
 
     async def _subject(self, visitor: Visitor) -> Subject | None:
-        if visitor.credentials.token:
-            try:
+        try:
+            if visitor.credentials.token:
                 key, user = await recognize(self._ctx, visitor.credentials)
-            except Unauthenticated:
-                return None
-            return subject_of(self._ctx, user, key)
+                return subject_of(self._ctx, user, key)
+            if visitor.key_id:  # a narrow key's ticket gives what the key gives, while the key lasts
+                key, user = await recognize_key(self._ctx, visitor.key_id)
+                return subject_of(self._ctx, user, key) if user.id == visitor.user_id else None
+        except Unauthenticated:
+            return None
         if visitor.user_id == NIL:
             return None
         row = await self._ctx.db.read(key_store.find_user_with_roles, visitor.user_id)

@@ -42,12 +42,15 @@ class LocalAppAuthorizer:
         self._open = ctx.services.edge.open_streams
         self._limits = ctx.services.rate_limits
         self._known = KnownVisitors(MAX_CONCURRENT)
+        self._admissions = ctx.services.edge.app_admissions
 
     async def read_ticket(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
         return await app_tokens.find_ticket_untrusted(self._ctx, tokens, request)
 
     async def admit(self, request: AppRequest, shown: Credentials, user_agent: str) -> AppAdmission:
         caller = await self._caller(shown)
+        if caller is not None and (kept := self._admissions.find(request, caller, shown.remote_ip)) is not None:
+            return kept
         async with self._limit_admissions(caller.user.id if caller else NIL, shown.remote_ip, "admit"):
             return await self._admit(request, caller, shown, user_agent)
 
@@ -55,6 +58,7 @@ class LocalAppAuthorizer:
         self, request: AppRequest, caller: Caller | None, shown: Credentials, user_agent: str
     ) -> AppAdmission:
         subject = caller.subject if caller else None
+        state = self._admissions.state()
         try:
             ticket, app_context = await app_access.open_app(self._ctx, request, subject)
         except (VisibleRefusalError, HiddenRefusalError) as error:
@@ -64,7 +68,11 @@ class LocalAppAuthorizer:
             raise
         await self._log_request(app_context, caller, shown, user_agent, 200)
         token, expires_at = await app_tokens.issue_ticket(self._ctx, ticket)
-        return AppAdmission(ticket, token, expires_at)
+        admission = AppAdmission(ticket, token, expires_at)
+        if caller is not None:
+            owner_id = app_context.view.workspace.owner_id
+            self._admissions.keep(state, owner_id, caller, shown.remote_ip, admission)
+        return admission
 
     @asynccontextmanager
     async def _limit_admissions(self, user_id: UUID, remote_ip: str, question: str) -> AsyncIterator[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import TYPE_CHECKING
-from uuid import UUID, uuid4
+from uuid import UUID
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -14,7 +14,7 @@ class ThisReplica:
     """Identity of this replica."""
 
     def __init__(self, ctx: Context) -> None:
-        self.id: UUID = uuid4()
+        self.id: UUID = ctx.place.replica
         self.started_at: datetime = ctx.clock.now()
         self.refreshed_at: datetime = self.started_at
         "Time of the last request to refresh the entitlements."

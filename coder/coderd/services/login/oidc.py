@@ -18,6 +18,7 @@ import trio
 
 from coder.api.base.refusals import BadGateway, Unauthenticated
 from coder.base.errors import CoderError
+from coder.base.log import get_logger
 from coder.coderd.config.settings import struct_value
 from coder.coderd.services.foundation.outgoing_requests import fetch
 from coder.coderd.services.login.client_assertion import load_certificate
@@ -25,6 +26,8 @@ from coder.coderd.services.login.oauth_exchange import ProviderEndpoint, TokenGr
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+
+_log = get_logger("oidc")
 
 CALLBACK = "/api/v2/users/oidc/callback"
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
@@ -83,6 +86,17 @@ class OidcProvider:
         self._keys: Any = None
         self._certificate = load_certificate(ctx.config)
         self._keys_at: datetime | None = None
+
+    async def report_at_start(self) -> None:
+        """Log once, as the server starts, that the provider cannot be used: logins would fail without an entry."""
+        try:
+            await self._discover()
+        except BadGateway as error:
+            _log.error(
+                "OpenID Connect logins fail until the provider answers; check --oidc-issuer-url",
+                issuer=self._ctx.config.oidc_issuer_url,
+                reason=f"{error.message} {error.detail}",
+            )
 
     async def endpoint(self) -> ProviderEndpoint:
         """Return the endpoints. Raises BadGateway when the provider cannot be reached."""

@@ -19,6 +19,7 @@ import trio
 
 from coder.api.base.refusals import Conflict, NotFound, Unavailable
 from coder.appproxy.http.client_address import network_of
+from coder.coderd.services.network.sibling_routes import stream_mark
 from coder.net.carried_stream import FIRST_WAIT, LEAST_WAIT, MARK, PIECE, WINDOW, RetransmitBuffer
 
 if TYPE_CHECKING:
@@ -305,7 +306,8 @@ class CarriedStreams:
     def open(self, remote_ip: str = "", *, anonymous: bool = False) -> tuple[str, CarriedServerStream]:
         """Return a new stream and its id; `anonymous` streams need no login. Raises Unavailable for too many."""
         pool = self._anonymous if anonymous else self._known
-        ident, stream = secrets.token_hex(16), pool.open(remote_ip)
+        mark = stream_mark(self._ctx.place)
+        ident, stream = mark + secrets.token_hex(16)[len(mark) :], pool.open(remote_ip)
         self._streams[ident] = stream
         self._ctx.nursery.start_soon(self._watch, ident, stream, pool)
         return ident, stream

@@ -164,6 +164,17 @@ class Bridge:
         if joined:
             self.announce()
 
+    def replica_ended(self, replica: UUID) -> None:
+        """Lose the peers of a replica that is known to have ended."""
+        self._others.discard(replica)
+        self._listed.pop(replica, None)
+        self._lose_replica(replica)
+
+    async def publish_end_of(self, replica: UUID) -> None:
+        """Announce a goodbye in the place of a replica that ended without one."""
+        self._number += 1
+        await self._publish([CoordinatorMessage(replica, self._number, "bye")])
+
     def announce(self) -> None:
         """Send this replica's state, and ask the others for theirs."""
         self._queue("up")
@@ -230,9 +241,7 @@ class Bridge:
 
     def _receive(self, notice: CoordinatorMessage) -> None:
         if notice.word == "bye":
-            self._others.discard(notice.sender)
-            self._listed.pop(notice.sender, None)
-            self._lose_replica(notice.sender)
+            self.replica_ended(notice.sender)
             return
         self._others.add(notice.sender)
         if notice.word == "up":

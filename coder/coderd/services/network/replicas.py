@@ -8,8 +8,11 @@ peers can reach each other directly. The relays authenticate each other by a key
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterable
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import trio
 
@@ -17,10 +20,13 @@ from coder.api.proxies.proxies import Replica
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.access.authorization import require
+from coder.coderd.services.foundation.doors import DoorClosedError, DoorMessage, knock
+from coder.coderd.services.foundation.place import Sibling, same_machine
 from coder.coderd.store.engine.errors import DatabaseAwayError
 from coder.coderd.store.network import replicas as store
 from coder.coderd.store.network.replicas import ReplicaRow
 from coder.domain.access.policy import Class, Subject
+from coder.mesh.relay import DerpServer, DerpTransport, keep_meshed
 from coder.tailnet.relay_mesh import RelayMesh
 
 if TYPE_CHECKING:
@@ -44,6 +50,9 @@ class Replicas:
         self.rows: list[ReplicaRow] = []
         self._mesh = RelayMesh()
         self._latency_us = 0
+        self._sibling_links: dict[UUID, trio.CancelScope] = {}
+        self._buried: frozenset[UUID] = frozenset()
+        "Siblings whose loss was dealt with."
 
     async def renew(self, nursery: trio.Nursery) -> None:
         """Write this replica's row, and apply the rows of the others."""
@@ -65,8 +74,44 @@ class Replicas:
         ctx.services.relay.coordinator.bridge.set_others(other.id for other in self.rows)
         relay = ctx.services.relay.derp
         if relay.server is not None:
-            relays = {row.id: row.relay_address for row in self.rows if row.id != self._me.id and row.relay_address}
+            relays = {
+                row.id: row.relay_address
+                for row in self.rows
+                if row.relay_address and not same_machine(row.id, self._me.id)
+            }
             self._mesh.set_others(relay.server, relay.mesh_key, relays, nursery)
+            self._mesh_siblings(nursery)
+
+    def _mesh_siblings(self, nursery: trio.Nursery) -> None:
+        relay, siblings = self._ctx.services.relay.derp, self._ctx.place.siblings
+        if relay.server is None:
+            return
+        for replica, scope in list(self._sibling_links.items()):
+            if replica not in siblings:
+                scope.cancel()
+                del self._sibling_links[replica]
+        for replica, sibling in siblings.items():
+            if replica not in self._sibling_links:
+                scope = self._sibling_links[replica] = trio.CancelScope()
+                nursery.start_soon(_keep_sibling_linked, relay.server, relay.mesh_key, sibling, scope)
+
+    def siblings_changed(self, nursery: trio.Nursery) -> None:
+        """Link new siblings' relays, and lose the peers of siblings that ended without a goodbye."""
+        self._mesh_siblings(nursery)
+        for lost in self._ctx.place.lost - self._buried:
+            self._ctx.services.relay.coordinator.bridge.replica_ended(lost)
+        if self._ctx.place.has("loops"):
+            for lost in self._ctx.place.lost - self._buried:
+                nursery.start_soon(self._delete_row, lost)
+        self._buried |= self._ctx.place.lost
+
+    async def _delete_row(self, replica: UUID) -> None:
+        try:
+            await self._ctx.services.relay.coordinator.bridge.publish_end_of(replica)
+            await self._ctx.db.run(store.delete_replica, replica)
+        except Exception as error:
+            # Others notice the stale row.
+            _log.warn("the row of a lost process was not deleted", error=error)
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -79,6 +124,8 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         await replicas.renew(nursery)
         bridge.announce()
         task_status.started()
+        ctx.place.on_change.append(partial(replicas.siblings_changed, nursery))
+        replicas.siblings_changed(nursery)
         nursery.start_soon(_keep_renewing, replicas, bridge, nursery)
         await ctx.stopping.wait()
         with trio.CancelScope(shield=True, deadline=trio.current_time() + 2):  # everything else is being cancelled
@@ -108,14 +155,29 @@ async def _keep_renewing(replicas: Replicas, bridge: Bridge, nursery: trio.Nurse
             _log.warn("this replica's row was not renewed", error=error)
 
 
+async def _keep_sibling_linked(server: DerpServer, mesh_key: str, sibling: Sibling, scope: trio.CancelScope) -> None:
+    """Keep this process's relay linked to that of a sibling."""
+
+    async def dial() -> DerpTransport:
+        try:
+            return DerpTransport(await knock(sibling.door, DoorMessage("relay")))
+        except DoorClosedError as error:
+            raise OSError("the sibling cannot be reached") from error
+
+    with scope:
+        await keep_meshed(server, dial, mesh_key)
+
+
 async def list_replicas(ctx: Context, subject: Subject) -> list[Replica]:
-    """Return the living replicas. Raises NotFound without permission."""
+    """Return the living replicas, one for each server: its processes are no replicas for users. Raises NotFound without
+    permission."""
     require(subject, "read", Class("replicas"))
     replicas = ctx.services.relay.replicas
     began = ctx.clock.monotonic()
     rows = await ctx.db.read(store.list_replicas, ctx.clock.now() - timedelta(seconds=DEAD))
     latency = int((ctx.clock.monotonic() - began) * 1e6)
     me = ctx.services.this_replica
+    rows = one_of_each_machine(rows or replicas.rows)
     return [
         Replica(
             id=row.id,
@@ -124,7 +186,16 @@ async def list_replicas(ctx: Context, subject: Subject) -> list[Replica]:
             relay_address=row.relay_address,
             region_id=row.region_id,
             error=row.error,
-            database_latency=latency if row.id == me.id else row.database_latency_us,
+            database_latency=latency if same_machine(row.id, me.id) else row.database_latency_us,
         )
-        for row in rows or replicas.rows
+        for row in rows
     ]
+
+
+def one_of_each_machine(rows: Iterable[ReplicaRow]) -> list[ReplicaRow]:
+    """Return the first row of each server."""
+    kept: list[ReplicaRow] = []
+    for row in rows:
+        if not any(same_machine(row.id, other.id) for other in kept):
+            kept.append(row)
+    return kept

@@ -104,7 +104,7 @@ async def insert_resources(
     await agent_store.insert_agents(
         tx, rows.agents, apps=rows.apps, scripts=rows.scripts, log_sources=rows.sources, metadata=rows.metadata
     )
-    external = transition == "start" and any(row.type == EXTERNAL_AGENT for row in rows.resources)
+    external = any(row.type == EXTERNAL_AGENT for row in rows.resources)
     app_ids = {reported: stored[ident] for reported, ident in rows.app_ids.items()}
     return Inserted([agent.id for agent in rows.agents], app_ids, external)
 

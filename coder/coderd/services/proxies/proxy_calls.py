@@ -111,7 +111,9 @@ def _request_of(app_request: SignedAppRequest) -> AppRequest:
 
 async def may_stay(ctx: Context, body: MayStayRequest) -> bool:
     """Return whether a visitor with only a ticket would still be admitted. Raises Invalid."""
-    ticket = Ticket(_request_of(body.app_request), body.workspace_id, body.agent_id, "", body.user_id)
+    ticket = Ticket(
+        _request_of(body.app_request), body.workspace_id, body.agent_id, "", body.user_id, key_id=body.key_id
+    )
     return await ctx.services.edge.open_streams.may_stay(ticket)
 
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from coder.coderd.services.foundation.context import Context
 
+_FOLDER = "the `bin` folder of the server's --cache-dir or --site-dir"
+
 ENCODINGS = {"zstd": ".zst", "gzip": ".gz"}
 """Content encodings, best first, and the suffix of a file with that encoding."""
 
@@ -112,7 +114,7 @@ class Binaries:
         for system, arch in PLATFORMS:
             name = name_of(system, arch)
             is_available = any(True for _ in self._existing_files(name))
-            remedy = "" if is_available else self._remedy(name)
+            remedy = "" if is_available else _remedy(name)
             programs.append(Program(name=name, os=system, architecture=arch, available=is_available, remedy=remedy))
         return programs
 
@@ -172,23 +174,31 @@ class Binaries:
         sha1, sha256 = self._hashes[key]
         return ServedBinary(path, cut, sha1, sha256, original_size=cut.size + len(cut.tail))
 
-    def explain_missing(self, name: str) -> str:
-        """Return a message with the available programs and how to build the missing one."""
+    async def explain_missing(self, name: str, companion: str = "") -> str:
+        """Return a message with the available programs and how to build the missing one.
+
+        `companion` is the suffix of a missing companion file (`asc`); only its absence is explained if the program
+        itself exists.
+        """
+        if companion == "asc" and await self.find(name) is not None:
+            return f"The program is available, but no signature is stored next to it as {name}.asc."
         built = [program.name for program in self.list_programs() if program.available]
         have = f"Built here: {', '.join(built)}." if built else "No program has been built here yet."
         if name.replace("coder-full-", "coder-", 1) not in names():
             return f"{have} Names are: {', '.join(names())}."
-        how = self._remedy(name)
+        how = _remedy(name)
         if "-darwin-" in name:
             how += " With Python 3.11 you can install the wheel instead: `pipx install FILE.whl`."
         if "-windows-" in name:
             how += " With Python 3.11 you can install the command line from the wheel: `pipx install FILE.whl`."
         return f"{have} {how}"
 
-    def _remedy(self, name: str) -> str:
-        if "-windows-" in name:
-            return f"There is no agent for Windows here; put one of Coder 2.34 into {self._folders[0]} as {name}."
-        return f"Build {name} with build/build.py and put it into {self._folders[0]}."
+
+def _remedy(name: str) -> str:
+    # Anonymous callers read this, so it names the setting, never the path.
+    if "-windows-" in name:
+        return f"There is no agent for Windows here; put one of Coder 2.34 into {_FOLDER} as {name}."
+    return f"Build {name} with build/build.py and put it into {_FOLDER}."
 
 
 def _digests(path: Path, cut: ProgramSlice) -> tuple[str, str]:

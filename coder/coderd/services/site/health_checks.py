@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 
 _PINGS = 5
+LOST_FOR = timedelta(hours=1)
+"""Time for which a lost process is reported."""
 
 
 _BIG: HealthSeverity = "error"
@@ -63,16 +66,33 @@ async def check_access_url(ctx: Context) -> AccessURLReport:
     except (CoderError, OSError, trio.BrokenResourceError) as error:
         return access_url_failure(ctx, f"EACS03: {error}")
     healthy = response.status == 200
+    warnings = [] if healthy else [_message("EACS04", f"/healthz answered {response.status}")]
+    warnings += _lost_processes(ctx)
     return AccessURLReport(
         access_url=ctx.access_url,
         dismissed=False,
         healthy=healthy,
         healthz_response=response.body.decode(errors="replace")[:1000],
         reachable=True,
-        severity="ok" if healthy else "warning",
+        severity="warning" if warnings else "ok",
         status_code=response.status,
-        warnings=[] if healthy else [_message("EACS04", f"/healthz answered {response.status}")],
+        warnings=warnings,
     )
+
+
+def _lost_processes(ctx: Context) -> list[HealthMessage]:
+    """Return a warning for each process of this server that was lost in the last hour, and for its last cause."""
+    since = (ctx.clock.now() - LOST_FOR).timestamp()
+    recent = [incident for incident in ctx.place.incidents if incident.at >= since]
+    last = {incident.name: incident for incident in recent}
+    counts = Counter(incident.name for incident in recent)
+    return [
+        _message(
+            "EUNKNOWN",
+            f"the process {name} of this server was replaced, {counts[name]} x in the last hour: {one.detail}",
+        )
+        for name, one in sorted(last.items())
+    ]
 
 
 def access_url_failure(ctx: Context, error: str) -> AccessURLReport:

@@ -22,7 +22,8 @@ Installs coder $HAVE from $URL
 
   --method detect|standalone|deb  how to install (detect: deb with dpkg and as root, else standalone)
   --prefix DIR                    standalone: install into DIR/bin (default /usr/local, else ~/.local)
-  --full                          install the full program with the server, not only agent and CLI
+  --full                          fail unless the server has the full program
+  --slim                          install only the agent and the command line (half the size)
   --version VERSION               fail unless the server has this version
   --dry-run                       print the steps without executing them
 EOF
@@ -98,6 +99,7 @@ main() {
 		--prefix=*) prefix=${1#*=} ;;
 		--version=*) asked=${1#*=} ;;
 		--full) edition=full- ;;
+		--slim) edition=slim ;;
 		--dry-run) dry=1 ;;
 		-h | --help) usage; return 0 ;;
 		*) usage >&2; fail "unknown option $1" ;;
@@ -131,7 +133,21 @@ main() {
 		[ "$os" = linux ] && command -v dpkg >/dev/null 2>&1 || fail "dpkg is missing; use --method standalone"
 		name=coder-linux-$arch.deb
 		;;
-	standalone) name=coder-$edition$os-$arch ;;
+	standalone)
+		note=
+		case "$edition" in
+		full-) ;;
+		slim) edition= ;;
+		*)
+			if offers "coder-full-$os-$arch"; then
+				edition=full-
+			elif offers "coder-$os-$arch"; then
+				note="The server has no full program for $os/$arch: agent and command line are installed"
+			fi
+			;;
+		esac
+		name=coder-$edition$os-$arch
+		;;
 	*) fail "--method is detect, standalone or deb, not $method" ;;
 	esac
 
@@ -165,6 +181,7 @@ main() {
 	run_as_owner cp "$folder/coder" "$target/.coder.new"
 	run_as_owner chmod 755 "$target/.coder.new"
 	run_as_owner mv -f "$target/.coder.new" "$target/coder"
+	[ -z "$note" ] || echo "$note"
 	echo "$installed $target/coder. Log in with: $target/coder login $URL"
 	case ":$PATH:" in
 	*":$target:"*) ;;

@@ -7,7 +7,7 @@ left out.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from coder.appproxy.metrics.open_links import OpenLinks
 from coder.appproxy.metrics.process_metrics import PROCESS, RELAY, SCRAPES, set_process, set_relay
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.telemetry.forwarded_metrics import ForwardedMetrics
+from coder.coderd.services.telemetry.sibling_metrics import AgentNode, ProcessMetrics, ask_siblings, merged
 from coder.coderd.store.telemetry import metrics as store
 from coder.domain.agents.agents import agent_status
 from coder.domain.provisioning.provisioners import STALE_AFTER
@@ -158,6 +159,16 @@ _FAMILIES: tuple[Declaration, ...] = (
     *PROCESS,
     *SCRAPES,
 )
+_PROCESSES: tuple[Declaration, ...] = (
+    ("coder_server_processes", "gauge", "", "Processes of this server that are ready."),
+    (
+        "coder_server_process_restarts_total",
+        "counter",
+        "process cause",
+        "Processes that were lost and replaced since the supervisor started.",
+    ),
+)
+"""Ours, for a server of several processes."""
 _DATABASE: tuple[Declaration, ...] = (
     ("coderd_db_query_latencies_seconds", "histogram", "query", "Duration of database work."),
     ("coderd_db_query_counts_total", "counter", "method query route", "Database work by the request that caused it."),
@@ -190,6 +201,9 @@ class Metrics:
             labels = " ".join(_STATS_LABELS[at] for at in self._stats_labels)
             for name in _STATS:
                 self._declare(f"coderd_agentstats_{name}", "gauge", labels, "Reported by agents recently.")
+        if not ctx.place.is_alone:
+            for name, kind, labels, text in _PROCESSES:
+                self._declare(name, kind, labels, text)
         if ctx.config.prometheus_collect_db_metrics:
             for name, kind, labels, text in _DATABASE:
                 self._declare(name, kind, labels, text)
@@ -216,18 +230,45 @@ class Metrics:
         in_flight.add()
         try:
             async with self._lock:
-                await self._collect()
+                elsewhere = await ask_siblings(self._ctx.place)
+                await self._collect(elsewhere)
                 self["promhttp_metric_handler_requests_total"].add("200")
-                forwarded = self.forwarded.families(self._ctx.clock.now())
-                return exposition([*self.families.values(), *forwarded])
+                return exposition(merged(self._all_families(), elsewhere))
         finally:
             in_flight.add(by=-1)
 
-    async def _collect(self) -> None:
-        now = self._ctx.clock.now()
-        values = await self._ctx.db.read(_load, now)
+    def of_this_process(self) -> ProcessMetrics:
+        """Return what this process has counted, for the sibling that answers a scrape."""
+        self._collect_here()
+        coordinator = self._ctx.services.relay.coordinator
+        agents = {}
+        for peer in coordinator.core.nodes():
+            number = coordinator.node_number(peer)
+            if number is not None:
+                agents[str(peer)] = AgentNode(number, dict(coordinator.latency_of(peer) or {}))
+        return ProcessMetrics([family.state() for family in self._all_families()], agents)
+
+    def _all_families(self) -> list[Family]:
+        return [*self.families.values(), *self.forwarded.families(self._ctx.clock.now())]
+
+    def _collect_here(self) -> None:
+        """Set what this process knows by itself."""
         for ask in self.at_scrape:
             ask(self)
+        self._set_notices()
+        self._set_pool()
+        set_process(self.families)
+        set_relay(self.families, self._ctx.services.relay.derp.server)
+        if not self._ctx.place.is_alone:
+            self["coder_server_process_restarts_total"].replace(
+                (labels, float(number)) for labels, number in self._ctx.place.restarts.items()
+            )
+            self["coder_server_processes"].set(len(self._ctx.place.siblings) + 1)
+
+    async def _collect(self, elsewhere: Sequence[ProcessMetrics]) -> None:
+        now = self._ctx.clock.now()
+        values = await self._ctx.db.read(_load, now)
+        self._collect_here()
         self["coderd_api_total_user_count"].replace(values["users"])
         self["coderd_api_active_users_duration_hour"].set(values["active"])
         self["coderd_license_active_users"].set(
@@ -242,14 +283,10 @@ class Metrics:
         self["coderd_provisionerd_num_daemons"].set(values["daemons"])
         self["coderd_provisionerd_jobs_current"].replace(values["jobs"])
         began = self._ctx.clock.monotonic()
-        self._set_agents(values["agents"])
+        self._set_agents(values["agents"], {key: node for other in elsewhere for key, node in other.agents.items()})
         self["coderd_prometheusmetrics_agents_execution_seconds"].observe(
             values["agents_took"] + self._ctx.clock.monotonic() - began
         )
-        self._set_notices()
-        self._set_pool()
-        set_process(self.families)
-        set_relay(self.families, self._ctx.services.relay.derp.server)
         if self._ctx.config.prometheus_collect_agent_stats:
             rows = await self._ctx.db.read(store.agent_stats, now - STATS_WINDOW)
             for column, name in enumerate(_STATS, 3):
@@ -259,7 +296,7 @@ class Metrics:
                     sums[labels] = sums.get(labels, 0) + float(row[column])
                 self[f"coderd_agentstats_{name}"].replace(sums.items())
 
-    def _set_agents(self, rows: list[Any]) -> None:
+    def _set_agents(self, rows: list[Any], elsewhere: Mapping[str, AgentNode]) -> None:
         now = self._ctx.clock.now()
         up: dict[tuple[str, ...], float] = {}
         connections: dict[tuple[str, ...], float] = {}
@@ -290,9 +327,12 @@ class Metrics:
             )
             key = (template, version, user, workspace)
             up[key] = up.get(key, 0) + 1
-            node = coordinator.node_number(agent_id)
+            node, remote = coordinator.node_number(agent_id), elsewhere.get(str(agent_id))
+            if node is None and remote is not None:
+                node = remote.number
             connections[agent, lifecycle, status, "unknown" if node is None else str(node), user, workspace] = 1
-            for region, measured in (coordinator.latency_of(agent_id) or {}).items():
+            latency = coordinator.latency_of(agent_id) or (remote.latencies if remote is not None else {})
+            for region, measured in latency.items():
                 preferred = str(measured["preferred"]).lower()
                 latencies[agent, region, preferred, user, workspace] = measured["latency_ms"] / 1000
         self["coderd_agents_up"].replace(up.items())

@@ -156,7 +156,7 @@ async def count_rows(url: str) -> tuple[str, dict[str, int]]:
 
 @asynccontextmanager
 async def _scratch(programs: Programs) -> AsyncIterator[str]:
-    async with run_postgres(Path(), bin_dir=programs.bin_dir, ephemeral=True, durable=False) as url:
+    async with run_postgres(programs.data_path, bin_dir=programs.bin_dir, ephemeral=True, durable=False) as url:
         yield url
 
 

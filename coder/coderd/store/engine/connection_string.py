@@ -136,6 +136,8 @@ def parse_connection_string(text: str, environment: Mapping[str, str] | None = N
         given = _from_url(text)
     elif "=" in text and "://" not in text:
         given = _from_pairs(text)
+    elif scheme := re.match(r"[a-z][a-z0-9+.-]*://", text, re.IGNORECASE):
+        raise _bad(f"{scheme[0]} is not PostgreSQL, the only supported database")
     else:
         raise CoderError("bad_database_url", "the Postgres URL cannot be read", _WAY)
     given = _of_service(given, os.environ if environment is None else environment) | given

@@ -6,6 +6,7 @@ than this program and is refused. Without pending migrations Alembic is not even
 
 from __future__ import annotations
 
+import socket
 import ssl
 import sys
 from pathlib import Path
@@ -61,7 +62,7 @@ async def wait_for_database(database: Database, patience: float = PATIENCE) -> N
             rest = backoff.next_delay()
             is_final = isinstance(error, ssl.SSLError) or not means_unavailable(error)
             if is_final or trio.current_time() + rest > until:
-                raise _unreachable() from error
+                raise _unreachable(database, error) from error
             if not is_logged:
                 _log.warn("waiting for the PostgreSQL server", seconds=patience, error=error)
                 is_logged = True
@@ -70,8 +71,22 @@ async def wait_for_database(database: Database, patience: float = PATIENCE) -> N
         await trio.sleep(rest)
 
 
-def _unreachable() -> CoderError:
-    return CoderError("database_unreachable", "the PostgreSQL server cannot be used", "Check --postgres-url.")
+def _unreachable(database: Database, error: BaseException) -> CoderError:
+    hosts, ports = (_as_list(database.connect_arguments.get(name)) for name in ("host", "port"))
+    ports = ports or [5432]
+    places = [f"{host}:{ports[min(at, len(ports) - 1)]}" for at, host in enumerate(hosts) if not host.startswith("/")]
+    server = f" at {', '.join(places)}" if places else ""
+    if isinstance(error, socket.gaierror):
+        way = "Check the host name in --postgres-url and this machine's DNS."
+    elif isinstance(error, ConnectionRefusedError):
+        way = "Check host and port in --postgres-url, and that PostgreSQL runs and listens there."
+    else:
+        way = "Check --postgres-url."
+    return CoderError("database_unreachable", f"the PostgreSQL server{server} cannot be used", way)
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value] if value else []
 
 
 async def migrate(database: Database) -> None:
@@ -101,7 +116,7 @@ async def _reached_revision(database: Database) -> str:
         return await database.read(_current_revision)
     except (*DRIVER_ERRORS, DatabaseAwayError) as error:
         reason = error.reason if isinstance(error, DatabaseAwayError) else error
-        raise _unreachable() from reason
+        raise _unreachable(database, reason) from reason
 
 
 async def _current_revision(connection: Any) -> str:

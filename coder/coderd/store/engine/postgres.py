@@ -49,7 +49,7 @@ async def run_postgres(
     loss for speed (tests). Raises CoderError: `data_dir_in_use`, `postgres_missing`, `postgres_failed`; the last also
     ends the block when the database died and cannot be restarted.
     """
-    account = find_account()
+    account = find_account(data_path)
     with contextlib.ExitStack() as stack:
         if ephemeral:
             data_path = Path(stack.enter_context(temporary_root(account)))
@@ -72,7 +72,7 @@ async def run_postgres(
 
 def builtin_url(data_path: Path) -> str:
     """Return the URL of a data directory's built-in database while its server runs."""
-    return cluster_of(data_path, find_account()).url
+    return cluster_of(data_path, find_account(data_path)).url
 
 
 def client_program(data_path: Path, name: str, bin_dir: str = "") -> tuple[Path, dict[str, Any]]:
@@ -80,7 +80,7 @@ def client_program(data_path: Path, name: str, bin_dir: str = "") -> tuple[Path,
 
     Without a built-in database the program runs as the current user, and no folder is created for it.
     """
-    cluster = find_cluster(data_path, find_account())
+    cluster = find_cluster(data_path, find_account(data_path))
     if cluster is None:
         myself = Account(os.geteuid(), os.getegid(), "", False)
         cluster = Cluster(data_path, data_path / "data", data_path / "sock", myself)
@@ -89,13 +89,13 @@ def client_program(data_path: Path, name: str, bin_dir: str = "") -> tuple[Path,
 
 def require_existing(data_path: Path) -> None:
     """Require an existing deployment. Raises CoderError `no_database`, `no_access`; creates nothing."""
-    if find_cluster(data_path, find_account()) is None:
+    if find_cluster(data_path, find_account(data_path)) is None:
         raise CoderError("no_database", f"there is no database in {data_path.expanduser().absolute()}")
 
 
 def set_aside(data_path: Path, name: str) -> Path | None:
     """Rename the database's files, so that the next start creates new ones; None when there are none."""
-    cluster = cluster_of(data_path, find_account())
+    cluster = cluster_of(data_path, find_account(data_path))
     with locked(cluster):
         if not cluster.data.exists():
             return None
@@ -106,7 +106,7 @@ def set_aside(data_path: Path, name: str) -> Path | None:
 
 def put_back(data_path: Path, aside: Path | None) -> None:
     """Remove the files created since `set_aside`, and undo it."""
-    cluster = cluster_of(data_path, find_account())
+    cluster = cluster_of(data_path, find_account(data_path))
     with locked(cluster):
         shutil.rmtree(cluster.data, ignore_errors=True)
         if aside is not None:

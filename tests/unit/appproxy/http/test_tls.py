@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from coder.appproxy.http.listener import open_listeners, tls_context
+from coder.appproxy.http.listening_sockets import open_listeners, tls_context
 from coder.base.errors import CoderError
 from coder.coderd.config.settings import ServerConfig
 from coder.domain.network import tls_ciphers

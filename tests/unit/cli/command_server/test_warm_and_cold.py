@@ -306,6 +306,60 @@ def test_shared_directory_is_rejected(launcher: Launcher, tmp_path: Path) -> Non
     assert not (tmp_path / "coder").exists()
 
 
+def _without_runtime(launcher: Launcher, **changes: str) -> dict[str, str]:
+    return {name: value for name, value in launcher.warm.items() if name != "XDG_RUNTIME_DIR"} | changes
+
+
+@pytest.fixture
+def homes() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="cs-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+@pytest.mark.parametrize("named", ["CODER_CONFIG_DIR", "XDG_CONFIG_HOME", "HOME"])
+def test_configuration_folder_replaces_runtime(launcher: Launcher, homes: Path, named: str) -> None:
+    """A user without a runtime directory, as in a container, has a command server, too."""
+    program = launcher.compile("homes", f'-DRUNTIME_ROOT="{homes}/none"')
+    below = {"CODER_CONFIG_DIR": "", "XDG_CONFIG_HOME": "coderv2", "HOME": ".config/coderv2"}[named]
+    env = _without_runtime(launcher, CODER_CONFIG_DIR="", XDG_CONFIG_HOME="", HOME=str(homes / "h"))
+    env |= {named: str(homes / "x"), "CODER_COMMAND_SERVER_IDLE": "60"}
+    folder = homes / "x" / below
+    words = [str(program), "probe", "exit", "0"]
+    subprocess.run(words, env=env, check=True, stderr=subprocess.DEVNULL)
+    assert not folder.exists() and launcher.ways() == ["cold"], "no configuration, no directory"
+    folder.mkdir(parents=True, mode=0o755)
+    try:
+        subprocess.run(words, env=env, check=True, stderr=subprocess.DEVNULL)
+        launcher.until(lambda: len(launcher.sockets(folder / "run")) == 1)
+        subprocess.run(words, env=env, check=True, stderr=subprocess.DEVNULL)
+        assert launcher.ways() == ["cold", "warm"]
+        [path] = launcher.sockets(folder / "run")
+        assert (folder / "run").stat().st_mode & 0o777 == 0o700 and path.stat().st_mode & 0o777 == 0o600
+    finally:
+        for path in launcher.sockets(folder / "run"):
+            path.unlink()  # ends its server
+
+
+@pytest.mark.parametrize("case", ["writable", "shared", "link", "long"])
+def test_unsafe_configuration_folder_is_rejected(launcher: Launcher, homes: Path, case: str) -> None:
+    program = launcher.compile("homes", f'-DRUNTIME_ROOT="{homes}/none"')
+    folder = homes / ("x" * (80 if case == "long" else 1))
+    folder.mkdir(mode=0o700)
+    if case == "writable":
+        folder.chmod(0o777)
+    elif case == "shared":
+        (folder / "run").mkdir()
+        (folder / "run").chmod(0o755)
+    elif case == "link":
+        (homes / "elsewhere").mkdir(mode=0o700)
+        (folder / "run").symlink_to(homes / "elsewhere")
+    env = _without_runtime(launcher, CODER_CONFIG_DIR=str(folder))
+    for _ in range(2):
+        subprocess.run([program, "probe", "exit", "0"], env=env, check=True, stderr=subprocess.DEVNULL)
+    assert launcher.ways() == ["cold", "cold"]
+    assert not launcher.sockets(folder / "run") and not launcher.sockets(homes / "elsewhere")
+
+
 def test_sockets_are_private(launcher: Launcher) -> None:
     for path in launcher.sockets():
         assert path.stat().st_mode & 0o777 == 0o600

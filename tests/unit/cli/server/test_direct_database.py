@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import base64
 import os
+import tempfile
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+import trio
 
 from coder.base.config import Option
 from coder.cli.command_table import COMMANDS
 from coder.cli.main import load
-from coder.cli.server import direct_database
+from coder.cli.server import direct_database, installed_service
+from coder.coderd.store.engine import postgres_cluster
 from coder.coderd.store.engine.database import open_database
 from coder.coderd.store.engine.migrate import migrate
 from coder.coderd.store.engine.postgres import run_postgres
 from coder.coderd.store.engine.postgres_cluster import Account, cluster_of, find_cluster
+from tests.kit.agents.attached_machine import NOBODY
 from tests.kit.programs.command_line import run_cli
 from tests.kit.server.postgres_server import fresh_database
 
@@ -24,7 +30,7 @@ KEPT = next((Path(__file__).parents[3] / "data/databases").glob("*.backup"))
 DIRECT: dict[str, tuple[str, ...]] = {
     "reset-password": ("admin",),
     "server backup": ("--output", "new.backup"),
-    "server create-admin-user": ("--username", "a", "--email", "a@b.c", "--password", "SomeSecure123!"),
+    "server create-admin-user": ("--username", "zoe", "--email", "zoe@b.c", "--password", "SomeSecure123!"),
     "server dbcrypt decrypt": ("--keys", KEY, "-y"),
     "server dbcrypt delete": ("-y",),
     "server dbcrypt rotate": ("--new-key", KEY, "-y"),
@@ -35,6 +41,8 @@ DIRECT: dict[str, tuple[str, ...]] = {
     "server restore": (str(KEPT), "-y"),
 }
 """Command lines of every command that uses a database or a data directory, except for the server itself."""
+FAILS_THERE = {"reset-password", "server postgres-builtin-serve"}
+"""Commands that cannot succeed on the kept database: it has no such user; signals need the main thread."""
 each = pytest.mark.parametrize("words", DIRECT)
 
 
@@ -59,8 +67,8 @@ def test_only_server_creates_database() -> None:
 
 @each
 async def test_empty_home_is_rejected(words: str, open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct_database, "_UNITS", ())
-    monkeypatch.setattr(direct_database, "_SERVICE_DATA", open_path / "no service")
+    monkeypatch.setattr(installed_service, "UNITS", ())
+    monkeypatch.setattr(installed_service, "DATA", open_path / "no service")
     done = await run_cli([*words.split(), *DIRECT[words]], home=open_path)
     assert done.code == 1, done.stdout
     assert f"there is no database in {open_path}/.config/coderv2" in done.stderr
@@ -92,16 +100,95 @@ async def test_empty_external_database_is_rejected(words: str, open_path: Path) 
 
 async def test_error_names_service_directory(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unit = open_path / "coder.service"
-    unit.write_text("[Service]\nEnvironment=CODER_CONFIG_DIR=/srv/coder CODER_CACHE_DIRECTORY=/var/cache/coder\n")
-    monkeypatch.setattr(direct_database, "_UNITS", (open_path / "none", unit))
+    unit.write_text(
+        "[Service]\nUser=coder\nEnvironment=CODER_CONFIG_DIR=/srv/coder CODER_CACHE_DIRECTORY=/var/cache/coder\n"
+    )
+    monkeypatch.setattr(installed_service, "UNITS", (open_path / "none", unit))
     done = await run_cli(["server", "backup"], home=open_path)
     assert "coder.service" in done.stderr and "sudo -u coder env CODER_CONFIG_DIR=/srv/coder coder" in done.stderr
     done = await run_cli(["--global-config", "/srv/coder", "server", "backup"], home=open_path)
     assert "coder.service creates one here at its first start" in done.stderr
-    monkeypatch.setattr(direct_database, "_UNITS", ())
-    monkeypatch.setattr(direct_database, "_SERVICE_DATA", open_path)
+    monkeypatch.setattr(installed_service, "UNITS", ())
+    monkeypatch.setattr(installed_service, "DATA", open_path)
     done = await run_cli(["server", "backup"], home=open_path)
     assert f"CODER_CONFIG_DIR={open_path} coder" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def service_data() -> Iterator[Path]:
+    """The data directory of an installed service, with a deployment; files of root belong to the service's user."""
+    with tempfile.TemporaryDirectory(prefix="coder-service-") as folder:
+        Path(folder).chmod(0o755)
+        data = Path(folder) / "data"
+        data.mkdir()
+        if os.geteuid() == 0:
+            os.chown(data, NOBODY, NOBODY)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(postgres_cluster, "_USERS", ("nobody",))
+            words = ["--global-config", str(data), "server", "restore", str(KEPT), "-y"]
+            done = trio.run(partial(run_cli, words, home=Path(folder)))
+        assert done.code == 0, done.stderr
+        yield data
+
+
+@each
+async def test_service_database_is_found(
+    words: str, service_data: Path, open_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unit = open_path / "coder.service"
+    unit.write_text(f"[Service]\nUser=nobody\nEnvironment=CODER_CONFIG_DIR={service_data} HOME=/var/lib/coder\n")
+    monkeypatch.setattr(installed_service, "UNITS", (unit,))
+    home = open_path / "operator"
+    home.mkdir()
+    typed = "SomeSecure123!\nSomeSecure123!\n"
+    done = await run_cli([*words.split(), *DIRECT[words]], home=home, stdin=typed)
+    assert f"Acting on the service coder, {service_data}." in done.stderr, done.stderr
+    assert done.code == (words in FAILS_THERE), done.stderr
+    assert not (home / ".config").exists()
+    owner = NOBODY if os.geteuid() == 0 else os.geteuid()
+    assert [path for path in service_data.rglob("*") if path.lstat().st_uid != owner] == []
+
+
+async def test_named_directory_wins_over_service(
+    service_data: Path, open_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unit = open_path / "coder.service"
+    unit.write_text(f"[Service]\nEnvironment=CODER_CONFIG_DIR={service_data}\n")
+    monkeypatch.setattr(installed_service, "UNITS", (unit,))
+    done = await run_cli(["--global-config", str(open_path / "own"), "server", "backup"], home=open_path)
+    assert done.code == 1 and f"there is no database in {open_path}/own" in done.stderr
+    assert "Acting on" not in done.stderr
+
+
+async def test_service_with_external_database(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with fresh_database() as url:
+        settings = open_path / "coder.env"
+        settings.write_text(f"# comment\nCODER_PG_CONNECTION_URL='{url}'\n")
+        unit = open_path / "coder.service"
+        unit.write_text(f"[Service]\nUser=coder\nEnvironmentFile=-{settings}\n")
+        monkeypatch.setattr(installed_service, "UNITS", (unit,))
+        done = await run_cli(["server", "backup", "-o", "new.backup"], home=open_path)
+        assert done.code == 0, done.stderr
+        assert "Acting on the service coder, its external database." in done.stderr and url not in done.stderr
+        assert (open_path / "new.backup").is_file()
+
+
+def test_unit_files_are_read_as_by_systemd(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unit, drop_ins = open_path / "coder.service", open_path / "coder.service.d"
+    drop_ins.mkdir()
+    (open_path / "env").write_text("; no\nCODER_HTTP_ADDRESS=0.0.0.0:80\nB=two words\n")
+    unit.write_text(
+        "[Unit]\nUser=wrong\n[Service]\nUser=coder\n# Environment=X=no\n"
+        f'Environment=A=1 "C=a b" \\\n  CODER_CONFIG_DIR=/srv/a\nEnvironmentFile={open_path}/env\n'
+        "EnvironmentFile=-/nonexistent\n"
+    )
+    (drop_ins / "own.conf").write_text("[Service]\nUser=other\nEnvironment=CODER_CONFIG_DIR=/srv/b\n")
+    monkeypatch.setattr(installed_service, "UNITS", (unit,))
+    monkeypatch.setattr(installed_service, "_DROP_INS", drop_ins)
+    service = installed_service.find_service()
+    assert service is not None and (service.user, service.data_dir) == ("other", Path("/srv/b"))
+    assert service.environment["B"] == "two words" and service.environment["C"] == "a b"
+    assert "X" not in service.environment and service.unreadable == ""
 
 
 async def test_a_directory_of_another_user(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

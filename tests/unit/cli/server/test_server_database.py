@@ -81,7 +81,7 @@ async def test_rotate_keys_and_create_administrator(tmp_path: Path) -> None:
         )
         assert "not supported" in refused
         await _push_keys(world)
-        assert "EOF" in await coder("server", "regenerate-vapid-keypair", code=1)
+        assert "answer it with --yes" in await coder("server", "regenerate-vapid-keypair", code=1)
         assert (await _push_keys(world))[1] == 1, "it was not confirmed"
         assert (await coder("server", "regenerate-vapid-keypair", "-y")).startswith("1 subscriptions were deleted")
         assert await world.ctx.db.read(_read_push_keys) == (None, 0)

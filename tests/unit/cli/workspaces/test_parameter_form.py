@@ -86,7 +86,7 @@ def test_answers_change_next_prompts() -> None:
 
 def test_rejected_answer_prompts_again() -> None:
     assert resolve(FakeForm(parameter("a")), answers="wrong\nright\n") == {"a": "right"}
-    with pytest.raises(CoderError, match="EOF"):
+    with pytest.raises(CoderError, match="answer it with --parameter"):
         resolve(FakeForm(parameter("a")), answers="wrong\n")
 
 

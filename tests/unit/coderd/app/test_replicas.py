@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 import trio
@@ -140,6 +140,6 @@ async def test_invalid_address_keeps_other_replicas(address: str, autojump_clock
     scope = trio.CancelScope()
     async with trio.open_nursery() as nursery:
         server: Any = None
-        nursery.start_soon(relay_mesh._keep_linked, server, address, "key", scope)
+        nursery.start_soon(relay_mesh._keep_linked, server, uuid4(), address, "key", scope)
         await trio.sleep(60)
         scope.cancel()

@@ -70,6 +70,9 @@ function Loaded({ workspace }: { workspace: Workspace }) {
           {build.has_external_agent ? (
             <p id="external-reason" className="text-sm text-muted">
               {EXTERNAL_REASON}
+              {build.status === "stopped"
+                ? ` The workspace is stopped. Run "coder start ${workspace.name}", then attach the machine again with the new command.`
+                : null}
             </p>
           ) : null}
           <Banners workspace={workspace} />

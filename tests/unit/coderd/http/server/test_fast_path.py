@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,7 @@ import trio
 
 from coder.appproxy.http.hypercorn_fixes import _expects_body
 from coder.base.clock import FakeClock
+from coder.coderd.http.server.fast_path import FastPath
 from coder.coderd.store.engine.database import Tx, open_database
 from coder.coderd.store.people import users as user_store
 from tests.kit.server.server_in_process import World, running_coderd
@@ -126,6 +128,64 @@ async def _other_writers_are_heard(world: World) -> None:
         while db.identity_generation == before:
             await trio.sleep(0.001)
     assert await _answer(world, token) == (200, ["auditor"], 1)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    root = tmp_path / "site"
+    (root / "assets/deep").mkdir(parents=True)
+    (root / "index.html").write_text("<html></html>")
+    (tmp_path / "secret.txt").write_text("outside")
+    (root / "assets/link").symlink_to(tmp_path / "secret.txt")
+    (root / "assets/a b.js").write_text("let a = 1")
+    (root / "assets/deep/c.css").write_text("b {}")
+    return root
+
+
+async def test_public_lanes_answer_alike(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same requests with the fast path and without: status, headers and body are equal."""
+    names = ("a b.js", "a%20b.js", "deep/c.css", "deep", "", "none.js", "link", "%2e%2e/%2e%2e/secret.txt", "a%00")
+    paths = ["/healthz", "/healthz?x=1", "/api/v2/buildinfo", "/api/v2/buildinfo?x=1", "/assets//a.js"]
+    requests: list[tuple[str, dict[str, str]]] = [(path, {}) for path in [*paths, *(f"/assets/{n}" for n in names)]]
+    requests += [("/api/v2/buildinfo", {"X-Coder-Bypass-Ratelimit": "true"})]
+    settings: dict[str, Any] = {"site_dir": str(site), "strict_transport_security": 5}
+    async with running_coderd(first_user=True, dangerous_disable_rate_limits=False, **settings) as world:
+        world.client.cookies.clear()
+        tag = (await world.get("/assets/a b.js", token="")).headers["etag"]
+        requests += [("/assets/a b.js", {"If-None-Match": tag}), ("/assets/a b.js", {"If-None-Match": "other"})]
+        answers = []
+        for fast in (True, False):
+            if not fast:
+                monkeypatch.setattr(FastPath, "_public", _nothing)
+            for path, headers in requests:
+                answer = await world.get(path, token=world.token if "X-Coder" in str(headers) else "", headers=headers)
+                shown = sorted((name, value) for name, value in answer.headers.items() if name not in CHANGING)
+                answers.append((answer.status_code, shown, answer.content))
+        half = len(requests)
+        for request, first, second in zip(requests, answers[:half], answers[half:], strict=True):
+            assert first == second, request
+        assert [status for status, _, _ in answers[:2]] == [200, 200] and answers[half - 2][0] == 304
+        assert answers[5][2] == b"let a = 1" and all(b"outside" not in body for _, _, body in answers)
+
+
+async def _nothing(_self: FastPath, _scope: Any) -> None:
+    return None
+
+
+async def test_outage_shows_in_fast_health(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running_coderd(first_user=True) as world:
+        assert ((await world.get("/healthz")).status_code, (await world.get("/healthz")).text) == (200, "OK")
+        monkeypatch.setattr(world.ctx.db.availability, "away_for", lambda: 1e9)
+        answer = await world.get("/healthz")
+        assert (answer.status_code, answer.text) == (503, "the database does not answer")
+
+
+async def test_public_requests_count_by_address() -> None:
+    settings: dict[str, Any] = {"dangerous_disable_rate_limits": False, "api_rate_limit": 3}
+    async with running_coderd(first_user=True, clock=FakeClock(), **settings) as world:
+        statuses = [(await world.get("/api/v2/buildinfo", token="")).status_code for _ in range(6)]
+        assert statuses[-1] == 429 and statuses == sorted(statuses)
+        assert (await world.get("/healthz", token="")).status_code == 200
 
 
 async def test_both_lanes_share_a_budget() -> None:

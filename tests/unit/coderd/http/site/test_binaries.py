@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from coder.coderd.services.site.compressed_programs import MIN_SIZE
+from coder.domain.agents.init_scripts import PLATFORMS
 from tests.kit.server.server_in_process import running_coderd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[5] / "build"))
@@ -70,6 +71,25 @@ async def test_served_names(shelf: Path) -> None:
         assert missing.status_code == 404 and "no agent for Windows" in missing.json()["detail"]
 
 
+async def test_anonymous_answers_contain_no_paths(shelf: Path) -> None:
+    async with running_coderd(site_dir=str(shelf), cache_dir=shelf / "cache") as world:
+        names = [*(f"coder-{os}-{arch}" for os, arch in PLATFORMS), "coder-windows-arm64.exe", "nothing", "a.deb"]
+        for name in [f"{name}{suffix}" for name in names for suffix in ("", ".sha256", ".asc")]:
+            answer = await world.get(f"/bin/{name}", token="")
+            assert str(shelf) not in answer.text and str(Path.home()) not in answer.text, name
+        assert str(shelf) not in (await world.get("/api/v2/programs", token="")).text
+
+
+async def test_missing_signature_of_available_program(shelf: Path) -> None:
+    async with running_coderd(site_dir=str(shelf)) as world:
+        for name in ("coder-linux-armv7", "coder-linux-amd64.deb", "coder-windows-amd64.exe"):
+            answer = await world.get(f"/bin/{name}.asc", token="")
+            assert answer.status_code == 404 and "The program is available" in answer.json()["detail"], name
+            assert "build.py" not in answer.text
+        answer = await world.get("/bin/coder-darwin-arm64.asc", token="")
+        assert answer.status_code == 404 and "build.py" in answer.json()["detail"]
+
+
 async def test_available_programs_are_listed(shelf: Path) -> None:
     async with running_coderd(site_dir=str(shelf)) as world:
         listed = (await world.get("/api/v2/programs", token="")).json()
@@ -82,7 +102,7 @@ async def test_available_programs_are_listed(shelf: Path) -> None:
             answer = await world.request("HEAD", f"/bin/{entry['name']}", token="")
             assert answer.status_code == (200 if entry["available"] else 404), entry
             assert entry["name"].startswith(f"coder-{entry['os']}-{entry['architecture']}")
-            assert (str(shelf / "bin") in entry["remedy"]) is not entry["available"]
+            assert ("--site-dir" in entry["remedy"]) is not entry["available"]
 
 
 async def test_ranges_join_to_the_whole(shelf: Path) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
 import pytest
 
+from coder.base.clock import FakeClock
 from coder.coderd.store.agents import agents as agent_store
 from coder.domain.agents.token_generations import Generation, good
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2 as pb
+from coder.rpc.proto import provisioner_pb2 as provisioner
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent
+from tests.kit.programs.command_line import run_cli
 from tests.kit.provisioners.scripted_provisioner import Answers, agent, resource
 from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import TOKEN, build, external_answer, new_workspace, workspace_world
@@ -162,3 +167,53 @@ async def test_sub_agents_end_with_parent_token() -> None:
             (listed,) = (await new.call("ListSubAgents", pb.ListSubAgentsRequest(), pb.ListSubAgentsResponse)).agents
         assert listed.id == created.agent.id and listed.auth_token != created.agent.auth_token
         assert await _status_of_agent(world, str(UUID(bytes=listed.auth_token))) == 200
+
+
+def _kept_machine(job: Any) -> dict[str, Any]:
+    """The bundled template: its resource has no count, so it stays in the state of a stopped workspace."""
+    agents = [agent(token=TOKEN)] if job.workspace_build.metadata.workspace_transition == provisioner.START else []
+    return {"state": b"{}", "resources": [resource("main", "coder_external_agent", agents=agents)]}
+
+
+async def test_stopped_workspace_stays_external(tmp_path: Path) -> None:
+    async with workspace_world(Answers(import_=_import, build=_kept_machine)) as (world, _):
+        workspace = await new_workspace(world, "machine")
+        env = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token}
+        for transition in ("stop", "start", "stop"):
+            built = await build(world, workspace["id"], transition)
+            assert built["latest_build"]["has_external_agent"] is True, transition
+            listed = await run_cli(["external-workspaces", "list"], home=tmp_path, env=env)
+            assert listed.code == 0 and "machine" in listed.stdout, listed
+        told = await run_cli(["external-workspaces", "agent-instructions", "machine"], home=tmp_path, env=env)
+        assert told.code == 1 and "has no external agent" not in told.stderr
+        assert 'workspace "machine" is stopped' in told.stderr and "coder start machine" in told.stderr
+
+
+async def test_platform_without_program_is_reported(tmp_path: Path) -> None:
+    """On stderr, as the page does; the line itself stays as recorded."""
+    async with workspace_world(_answers(), site_dir=str(tmp_path)) as (world, _):
+        await new_workspace(world, "machine")
+        env = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token}
+        words = ["external-workspaces", "agent-instructions", "machine"]
+        told = await run_cli(words, home=tmp_path, env=env)
+        assert told.code == 0 and "curl -fsSL" in told.stdout
+        assert "has no program for linux/amd64" in told.stderr and "build.py" in told.stderr
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin/coder-linux-amd64").write_bytes(b"program")
+        told = await run_cli(words, home=tmp_path, env=env)
+        assert told.code == 0 and "has no program" not in told.stderr
+
+
+async def test_connecting_to_unattached_machine_ends(tmp_path: Path) -> None:
+    """Without a terminal, once the agent's time to connect has passed."""
+    clock = FakeClock(datetime.now(UTC))
+    async with workspace_world(_answers(), clock=clock) as (world, _):
+        await new_workspace(world, "machine")
+        clock.advance(600)
+        env = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token}
+        for words in (["ssh", "machine", "true"], ["ping", "machine"], ["speedtest", "machine"]):
+            told = await run_cli(words, home=tmp_path, env=env)
+            assert told.code == 1, told
+            assert "no machine is attached to admin/machine" in told.stderr
+            assert "coder external-workspaces agent-instructions admin/machine" in told.stderr
+            assert "https://" not in told.stderr

@@ -1,0 +1,162 @@
+"""A forked process as the supervisor sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from coder.base.errors import CoderError
+from coder.coderd.processes.control import ControlLink, LineBuffer, Order, Report
+from coder.coderd.processes.forked import DUMP_SIGNAL, exit_now, main_of_fork
+from coder.coderd.processes.signals import HANDLED
+
+_DUMP_TIME = 0.2
+"""Seconds for a process to write its stacks before it is killed."""
+
+
+@dataclass(slots=True, eq=False)
+class Child:
+    """A process of the server."""
+
+    name: str
+    pid: int
+    control: socket.socket
+    number: int = -1
+    "Number among the instances of this machine; -1 for a process without duties."
+    door: str = ""
+    duties: tuple[str, ...] = ()
+    began_at: float = field(default_factory=time.monotonic)
+    beat_at: float = field(default_factory=time.monotonic)
+    is_ready: bool = False
+    leaves_by: float = 0.0
+    "Time when it is killed, once it was asked to stop."
+    killed_because: str = ""
+    status: int | None = None
+    "As `os.waitstatus_to_exitcode`; None while it runs."
+    report: Report | None = None
+    "Its last message other than a heartbeat."
+    lines: LineBuffer = field(default_factory=LineBuffer)
+
+    @property
+    def is_leaving(self) -> bool:
+        return self.leaves_by > 0
+
+    @property
+    def failure(self) -> CoderError | None:
+        """Return the error that it reported before it ended."""
+        report = self.report
+        if report is None or report.kind != "failed":
+            return None
+        return CoderError(report.code, report.message, report.hint)
+
+    def describe_end(self) -> tuple[str, str]:
+        """Return the cause of its end as a label, and in words."""
+        if self.killed_because:
+            return "stalled", self.killed_because
+        if self.failure is not None:
+            return "failed", self.failure.message
+        status = self.status or 0
+        if status < 0:
+            return "signal", f"killed by {signal.Signals(-status).name}"
+        return "exit", f"ended with exit status {status}"
+
+    def send(self, order: Order) -> None:
+        """Send an order; a process that does not read is noticed by its missing heartbeats."""
+        with contextlib.suppress(OSError):
+            self.control.send(msgspec.json.encode(order) + b"\n")
+
+    def read(self) -> bool:
+        """Apply its messages; return False when it has closed its end."""
+        try:
+            data = self.control.recv(1 << 16)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self._take(data)
+        return bool(data)
+
+    def _read_last_messages(self) -> None:
+        with contextlib.suppress(OSError):
+            while data := self.control.recv(1 << 16):
+                self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        for line in self.lines.add(data):
+            with contextlib.suppress(msgspec.MsgspecError):  # of another release
+                self._apply(msgspec.json.decode(line, type=Report))
+
+    def _apply(self, report: Report) -> None:
+        self.beat_at = time.monotonic()
+        if report.kind == "beat":
+            return
+        self.report = report
+        self.is_ready = self.is_ready or report.kind in {"ready", "database"}
+
+    def ask_to_stop(self, within: float) -> None:
+        """Ask it to stop; the supervisor kills it after `within` seconds."""
+        if not self.is_leaving:
+            self.leaves_by = time.monotonic() + within
+            self.send(Order("stop"))
+            self.signal(signal.SIGTERM)
+
+    def kill_stalled(self, why: str) -> None:
+        """Kill it after it has written its stacks to standard error."""
+        self.killed_because = why
+        self.signal(DUMP_SIGNAL)
+        self.signal(signal.SIGCONT)
+        time.sleep(_DUMP_TIME)
+        self.signal(signal.SIGKILL)
+
+    def signal(self, number: int) -> None:
+        if self.status is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def reap(self) -> bool:
+        """Return whether it has ended just now."""
+        if self.status is not None:
+            return False
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:
+            pid, status = self.pid, 0
+        if not pid:
+            return False
+        self._read_last_messages()
+        self.status = os.waitstatus_to_exitcode(status)
+        self.control.close()
+        return True
+
+
+def fork(
+    name: str, run: Callable[[ControlLink], Awaitable[None]], closed: Iterable[socket.socket], **values: Any
+) -> Child:
+    """Fork a process that runs `run`, without the supervisor's sockets in `closed`."""
+    ours, theirs = socket.socketpair()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            ours.close()
+            for inherited in closed:
+                inherited.close()
+            status = main_of_fork(name, theirs, run)
+        finally:
+            exit_now(status)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+    theirs.close()
+    ours.setblocking(False)
+    return Child(name, pid, ours, **values)

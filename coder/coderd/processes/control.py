@@ -1,0 +1,94 @@
+"""Messages between the supervisor and a process it forked: JSON lines over a socket pair.
+
+The end of the pair's other side is a message as well: a process whose supervisor is gone stops.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable
+
+import msgspec
+import trio
+
+from coder.coderd.services.foundation.place import Incident, Sibling
+
+BEAT = 2.0
+"""Seconds between two heartbeats of an event loop."""
+
+
+class Report(msgspec.Struct, omit_defaults=True):
+    """Message to the supervisor."""
+
+    kind: str
+    "ready, beat, failed, database"
+    access_url: str = ""
+    database_url: str = ""
+    code: str = ""
+    message: str = ""
+    hint: str = ""
+
+
+class Order(msgspec.Struct, omit_defaults=True):
+    """Message to a process. Those of a supervisor of another release may have fields that this one does not know."""
+
+    kind: str
+    "siblings, stop"
+    living: list[Sibling] = []
+    lost: list[str] = []
+    "Replica ids."
+    incidents: list[Incident] = []
+    restarts: list[tuple[str, str, int]] = []
+
+
+class ControlLink:
+    """A process's end."""
+
+    def __init__(self, control: socket.socket) -> None:
+        control.setblocking(False)
+        self._control = control
+        self.stop_requested = trio.Event()
+
+    def send(self, report: Report) -> None:
+        """Send without waiting. A supervisor that does not read for minutes misses heartbeats, which is harmless."""
+        with contextlib.suppress(OSError):
+            self._control.send(msgspec.json.encode(report) + b"\n")
+
+    async def beat(self) -> None:
+        """Show that the event loop turns, until cancelled."""
+        while True:
+            self.send(Report("beat"))
+            await trio.sleep(BEAT)
+
+    async def follow(self, apply: Callable[[Order], None]) -> None:
+        """Apply orders until the supervisor is gone or orders to stop; then set `stop_requested`."""
+        lines = LineBuffer()
+        while True:
+            await trio.lowlevel.wait_readable(self._control)
+            try:
+                data = self._control.recv(1 << 16)
+            except BlockingIOError:
+                continue
+            except OSError:
+                data = b""
+            for line in lines.add(data):
+                order = msgspec.json.decode(line, type=Order)
+                if order.kind == "stop":
+                    self.stop_requested.set()
+                else:
+                    apply(order)
+            if not data:
+                self.stop_requested.set()
+                return
+
+
+class LineBuffer:
+    """Splits bytes into lines."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def add(self, data: bytes) -> list[bytes]:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        return lines

@@ -1,0 +1,185 @@
+"""Code of the forked processes: a worker with its duties, the keeper of the built-in PostgreSQL, the migrations.
+
+All of them end when the supervisor closes its end of the control socket, or orders them to.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import socket
+import ssl
+import sys
+import traceback
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import trio
+
+from coder.base import garbage
+from coder.base.clock import SystemClock
+from coder.base.errors import CoderError
+from coder.base.exception_groups import single_failure
+from coder.base.log import get_logger
+from coder.base.threads import run_trio
+from coder.coderd.app import ProvisionerFactory, open_process
+from coder.coderd.config.settings import ServerConfig
+from coder.coderd.http.server.quart_fixes import Application
+from coder.coderd.processes.control import ControlLink, Order, Report
+from coder.coderd.services.foundation.place import Place
+from coder.coderd.store.engine.database import open_database
+from coder.coderd.store.engine.migrate import migrate, wait_for_database
+from coder.coderd.store.engine.postgres import run_postgres
+
+DUMP_SIGNAL = signal.SIGUSR1 if sys.platform != "win32" else signal.SIGTERM
+"""Writes the stacks of all threads to standard error: sent to a process that is killed because it stands still."""
+_log = get_logger("processes")
+
+
+@dataclass(frozen=True, slots=True)
+class BoundSocket:
+    """Listening socket of the server, shared by all processes."""
+
+    url: str
+    address: str
+    "Setting that it was bound for."
+    socket: socket.socket
+    tls: ssl.SSLContext | None = None
+
+
+def main_of_fork(name: str, control: socket.socket, run: Callable[[ControlLink], Awaitable[None]]) -> int:
+    """Run a forked process to its end and return its exit status."""
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, _ignore)  # the supervisor's to handle; not SIG_IGN, which programs would inherit
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    if sys.platform != "win32":
+        faulthandler.register(DUMP_SIGNAL, all_threads=True)
+    _set_title(name)
+    link = None
+    try:
+        link = ControlLink(control)
+        run_trio(run, link)
+    except CoderError as error:
+        if link is not None:
+            link.send(Report("failed", code=error.code, message=error.message, hint=error.hint or ""))
+        return 1
+    except BaseException as error:
+        _log.error("a process of the server failed", process=name, error=error)
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _ignore(_number: int, _frame: object) -> None:
+    pass
+
+
+def _set_title(name: str) -> None:
+    """Set the name that `ps` and `top` show, where the system has files for that."""
+    try:
+        Path("/proc/self/comm").write_text(f"coder {name}"[:15])
+    except OSError:
+        pass
+
+
+def listeners_of(sockets: list[BoundSocket]) -> list[tuple[str, Any]]:
+    """Return URL and trio's listener of each socket."""
+    results: list[tuple[str, Any]] = []
+    for bound in sockets:
+        listener = trio.SocketListener(trio.socket.from_stdlib_socket(bound.socket.dup()))
+        if bound.tls is None:
+            results.append((bound.url, listener))
+        else:
+            results.append((bound.url, trio.SSLListener(listener, bound.tls, https_compatible=True)))
+    return results
+
+
+async def run_worker(
+    link: ControlLink,
+    config: ServerConfig,
+    database_url: str,
+    sockets: list[BoundSocket],
+    factory: ProvisionerFactory | None,
+    place: Place,
+    connections: int,
+    application: Application,
+) -> None:
+    """Run a process with duties until it is told to stop."""
+
+    def apply(order: Order) -> None:
+        place.update(order.living, map(UUID, order.lost), order.incidents, order.restarts)
+
+    with single_failure():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(link.follow, apply)
+            nursery.start_soon(link.beat)
+            listeners = listeners_of(sockets)
+            async with open_process(
+                config,
+                database_url,
+                listeners,
+                factory,
+                SystemClock(),
+                place,
+                migrates=False,
+                connections=connections,
+                application=application,
+            ) as server:
+                garbage.settle()
+                link.send(Report("ready", access_url=server.access_url))
+                await _wait_until_stopped(link)
+            nursery.cancel_scope.cancel()
+
+
+async def _wait_until_stopped(link: ControlLink) -> None:
+    async def wait_signal() -> None:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for _ in signals:
+                nursery.cancel_scope.cancel()
+                return
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait_signal)
+        await link.stop_requested.wait()
+        nursery.cancel_scope.cancel()
+
+
+async def run_keeper(link: ControlLink, config: ServerConfig) -> None:
+    """Run the built-in PostgreSQL until the supervisor orders to stop, after all workers. Signals to the group of
+    processes do not end it."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _ignore)
+    with single_failure():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(link.follow, lambda _: None)
+            nursery.start_soon(link.beat)
+            async with run_postgres(
+                config.data_path, bin_dir=config.postgres_bin_dir, ephemeral=config.ephemeral
+            ) as url:
+                link.send(Report("database", database_url=url))
+                await link.stop_requested.wait()
+            nursery.cancel_scope.cancel()
+
+
+async def run_migrations(link: ControlLink, database_url: str) -> None:
+    """Wait for the database and bring its schema up to date; then end."""
+    async with open_database(database_url, pool_size=1) as database:
+        await wait_for_database(database)
+        await migrate(database)
+    link.send(Report("ready"))
+
+
+def exit_now(status: int) -> None:
+    """End a forked process without running what the supervisor registered for its own end."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass
+    os._exit(status)

@@ -1,0 +1,465 @@
+"""The supervisor of `coder server --processes N`: forks the processes, replaces those that are lost, drains, reloads.
+
+It has one thread and no event loop, so it can fork at any time; children share its memory. Order: sockets, the keeper
+of the built-in PostgreSQL, migrations, workers; the end is in the reverse order. A worker that ends, or whose loop
+stands still for `STALL` seconds, is replaced, and named in the log, the health report and a metric.
+
+Not here: duties (`layout.py`), code of the processes (`forked.py`), executing another program (`reload.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from coder.appproxy.http.shared_counts import SharedCounts
+from coder.base.clock import SystemClock
+from coder.base.errors import CoderError
+from coder.base.log import get_logger
+from coder.coderd.app import ProvisionerFactory, prepare_application
+from coder.coderd.config.settings import ServerConfig
+from coder.coderd.http.server.quart_fixes import Application
+from coder.coderd.processes import reload
+from coder.coderd.processes.children import Child, fork
+from coder.coderd.processes.control import ControlLink, Order
+from coder.coderd.processes.forked import run_keeper, run_migrations, run_worker
+from coder.coderd.processes.layout import ProcessSpec, connections_of, processes_of
+from coder.coderd.processes.signals import handling_signals, signals_blocked
+from coder.coderd.processes.sockets import bind_all, check_tls, new_folder, preload
+from coder.coderd.services.foundation.place import INSTANCES, Incident, Place, Sibling, instance_id
+
+STALL = 10.0
+"""Seconds without a heartbeat after which a process is killed."""
+START_TIMEOUT = 180.0
+"""Seconds for a process to start: it may wait 30 s for its database, on a busy machine."""
+STOP_TIMEOUT = 60.0
+"""Seconds for a process to drain: requests have 10, deferred work 10, running jobs 10 to be interrupted in order."""
+KEEPER_STOP_TIMEOUT = 60.0
+STEADY = 60.0
+"""Seconds after which a process counts as started, and a next loss is replaced at once."""
+FIRST_REST, LONGEST_REST = 1.0, 15.0
+"""Seconds before a process that was lost again is replaced."""
+_MAX_INCIDENTS = 50
+_TICK = 1.0
+_log = get_logger("supervisor")
+
+
+class _StopRequestedError(Exception):
+    """SIGTERM or SIGINT arrived while the supervisor waited for something."""
+
+
+class Supervisor:
+    """Processes of one server. `run` returns after an orderly stop."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        factory: ProvisionerFactory | None,
+        announce: Callable[[str], None],
+        inherited: reload.State | None = None,
+    ) -> None:
+        self._inherited = inherited
+        self._config, self._factory, self._announce = config, factory, announce
+        self._specs = processes_of(config.processes)
+        self._workers: list[Child] = []
+        self._keeper: Child | None = None
+        self._database_url = config.postgres_url.reveal()
+        self._sockets = bind_all(config, inherited.sockets if inherited is not None else ())
+        self._folder = Path()
+        self._machine = uuid4()
+        self._next_number = 0
+        self._counts = SharedCounts(len(self._specs), 2 * len(self._specs))
+        self._tables: dict[int, int] = {}
+        self._lost: list[UUID] = []
+        self._incidents: list[Incident] = []
+        self._restarts: dict[tuple[str, str], int] = {}
+        self._rests: dict[str, float] = {}
+        "Seconds before the next replacement, by name."
+        self._due: dict[str, float] = {}
+        "Times when processes are replaced, by name."
+        self._shown: set[str] = set()
+        "Names of ready processes at the last broadcast."
+        self._is_up = self._is_stopping = self._reload_requested = False
+        self._turned_at = time.monotonic()
+        self._application: Application
+        self._selector = selectors.DefaultSelector()
+        self._wakeups: tuple[socket.socket, socket.socket] | None = None
+        self._ends_on_hangup = sys.stdin is not None and sys.stdin.isatty()
+
+    def run(self) -> None:
+        """Run until SIGINT or SIGTERM. Raises CoderError when the server cannot start, or its database is lost."""
+        with handling_signals() as self._wakeups:
+            self._selector.register(self._wakeups[0], selectors.EVENT_READ)
+            try:
+                if self._inherited is None:
+                    self._folder = new_folder()
+                    self._start()
+                else:
+                    self._take_over(self._inherited)
+                while not self._is_stopping:
+                    self._turn()
+                    if self._reload_requested and not self._is_stopping:
+                        self._reload()
+            except _StopRequestedError:
+                pass
+            finally:
+                self._stop()
+
+    # ---- starting
+
+    def _start(self) -> None:
+        self._load()
+        if not self._database_url:
+            self._start_keeper()
+        self._migrate()
+        for spec in self._specs:
+            self._fork_worker(spec)
+        self._wait(lambda: all(child.is_ready for child in self._workers), self._workers)
+        self._is_up = True
+        self._broadcast()
+        for bound in self._sockets:
+            self._announce(f"Started HTTP listener at {bound.url}")
+        first = self._workers[0].report
+        self._announce(f"\nView the Web UI: {first.access_url if first is not None else ''}")
+
+    def _load(self) -> None:
+        """Load what all processes use, so that they share its memory."""
+        preload()
+        self._application = prepare_application(self._config)
+        gc.collect()
+        gc.freeze()
+
+    def _start_keeper(self) -> None:
+        async def run(link: ControlLink) -> None:
+            await run_keeper(link, self._config)
+
+        keeper = self._keeper = fork("keeper", run, self._private_sockets())
+        self._watch(keeper)
+        self._wait(lambda: keeper.is_ready, [keeper])
+        url = keeper.report.database_url if keeper.report is not None else ""
+        if self._database_url not in {"", url}:
+            raise CoderError("postgres_failed", "the built-in PostgreSQL came back at another address")
+        self._database_url = url
+
+    def _migrate(self) -> None:
+        async def run(link: ControlLink) -> None:
+            await run_migrations(link, self._database_url)
+
+        child = fork("migrations", run, self._private_sockets())
+        self._watch(child)
+        try:
+            self._wait(lambda: child.status is not None, [], also=child)
+        except BaseException:
+            child.signal(signal.SIGKILL)  # PostgreSQL undoes what it had begun
+            raise
+        if child.status:
+            raise child.failure or CoderError("start_failed", f"the migrations {child.describe_end()[1]}")
+
+    def _fork_worker(self, spec: ProcessSpec) -> Child:
+        number, self._next_number = self._next_number, (self._next_number + 1) % INSTANCES
+        door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        path = self._folder / f"{number}.sock"
+        path.unlink(missing_ok=True)
+        door.bind(str(path))
+        door.listen(128)
+        door.setblocking(False)
+        table = self._tables[spec.slot] = (self._tables.get(spec.slot, -1) + 1) % 2
+        count = len(self._specs)
+        connections = connections_of(spec, self._config.processes, self._config.postgres_conn_max_open)
+
+        async def run(link: ControlLink) -> None:
+            place = Place(
+                spec.name,
+                instance_id(self._machine, number),
+                spec.duties,
+                count,
+                door=door,
+                counts=self._counts.for_table(2 * spec.slot + table),
+            )
+            await run_worker(
+                link,
+                self._config,
+                self._database_url,
+                self._sockets,
+                self._factory,
+                place,
+                connections,
+                self._application,
+            )
+
+        child = fork(
+            spec.name,
+            run,
+            self._private_sockets(),
+            number=number,
+            door=str(path),
+            duties=tuple(sorted(spec.duties)),
+        )
+        door.close()
+        self._workers.append(child)
+        self._watch(child)
+        self._due.pop(spec.name, None)
+        return child
+
+    def _private_sockets(self) -> list[socket.socket]:
+        """Return sockets that no forked process may keep: the control of others, or they would outlive us."""
+        children = [*self._workers, *([self._keeper] if self._keeper is not None else [])]
+        return [*(self._wakeups or ()), *(child.control for child in children if child.status is None)]
+
+    # ---- turning
+
+    def _wait(self, condition: Callable[[], bool], needed: list[Child], also: Child | None = None) -> None:
+        """Turn until the condition holds. Raises the failure of a needed process, or CoderError after a timeout."""
+        until = time.monotonic() + START_TIMEOUT
+        while not condition():
+            if self._is_stopping:
+                raise _StopRequestedError
+            for child in needed:
+                if child.status is not None:
+                    raise child.failure or CoderError("start_failed", f"{child.name}: {child.describe_end()[1]}")
+            if time.monotonic() > until:
+                raise CoderError("start_failed", f"the server did not start within {START_TIMEOUT:.0f} s")
+            self._turn(also)
+
+    def _turn(self, also: Child | None = None) -> None:
+        """Wait for an event or a second, then deal with what happened."""
+        waited_from = time.monotonic()
+        for key, _ in self._selector.select(_TICK):
+            if isinstance(key.data, Child):
+                if not key.data.read():
+                    self._selector.unregister(key.fileobj)
+            elif self._wakeups is not None:
+                self._receive_signals(self._wakeups[0].recv(256))
+        now = time.monotonic()
+        if now - self._turned_at > STALL / 2 or now - waited_from > STALL / 2:
+            self._excuse()  # the machine, or we, stood still: heartbeats had no chance
+        self._turned_at = now
+        for child in [*self._workers, *filter(None, (self._keeper, also))]:
+            with contextlib.suppress(KeyError, ValueError):
+                if child.status is not None or not child.reap():
+                    continue
+                self._selector.unregister(child.control)
+        self._replace_ended()
+        self._kill_stalled(now)
+
+    def _receive_signals(self, numbers: bytes) -> None:
+        for number in numbers:
+            if number == signal.SIGHUP and not self._ends_on_hangup:
+                self._reload_requested = True
+            elif number in {signal.SIGINT, signal.SIGTERM, signal.SIGHUP} and not self._is_stopping:
+                self._is_stopping = True
+                self._announce(f"{signal.Signals(number).name} received, shutting down")
+
+    def _excuse(self) -> None:
+        for child in self._workers:
+            child.beat_at = time.monotonic()
+
+    def _kill_stalled(self, now: float) -> None:
+        for child in self._workers:
+            if child.status is not None:
+                continue
+            if child.is_leaving and now > child.leaves_by:
+                _log.warn("a process did not stop in time and is killed", process=child.name, pid=child.pid)
+                child.signal(signal.SIGKILL)
+            elif child.is_ready and now - child.beat_at > STALL and not child.killed_because:
+                _log.error("a process stands still and is killed", process=child.name, pid=child.pid)
+                child.kill_stalled(f"its event loop stood still for {STALL:.0f} s")
+            elif not child.is_ready and now - child.began_at > START_TIMEOUT and not child.killed_because:
+                child.kill_stalled(f"it did not start within {START_TIMEOUT:.0f} s")
+
+    def _replace_ended(self) -> None:
+        ended = [child for child in self._workers if child.status is not None]
+        if not self._is_up or self._is_stopping:
+            return
+        for child in ended:
+            self._workers.remove(child)
+            Path(child.door).unlink(missing_ok=True)
+            if child.is_leaving:
+                continue
+            if any(other.name == child.name and not other.is_leaving for other in self._workers):
+                continue  # a successor that did not start: the former one goes on
+            self._lost = [*self._lost, instance_id(self._machine, child.number)][-_MAX_INCIDENTS:]
+            self._record(child)
+        if ended:
+            self._broadcast()
+        if self._keeper is not None and self._keeper.status is not None:
+            self._replace_keeper(self._keeper)
+        now = time.monotonic()
+        for spec in self._specs:
+            if self._due.get(spec.name, now + 1) <= now:
+                self._fork_worker(spec)
+        ready = {child.name for child in self._workers if child.is_ready}
+        if ready != self._shown:
+            self._broadcast()
+
+    def _record(self, child: Child) -> None:
+        """Log and count a lost process, and plan its replacement."""
+        cause, detail = child.describe_end()
+        lived = time.monotonic() - child.began_at
+        rest = 0.0 if lived >= STEADY or not self._rests.get(child.name) else self._rests[child.name]
+        self._rests[child.name] = min(max(2 * rest, FIRST_REST), LONGEST_REST)
+        _log.error("a process was lost and is replaced", process=child.name, pid=child.pid, cause=detail, rest=rest)
+        incident = Incident(child.name, cause, detail, SystemClock().now().timestamp())
+        self._incidents = [*self._incidents, incident][-_MAX_INCIDENTS:]
+        self._restarts[child.name, cause] = self._restarts.get((child.name, cause), 0) + 1
+        if any(spec.name == child.name for spec in self._specs):
+            self._due[child.name] = time.monotonic() + rest
+
+    def _replace_keeper(self, keeper: Child) -> None:
+        if keeper.failure is not None:
+            raise keeper.failure
+        self._record(keeper)
+        self._start_keeper()
+        self._broadcast()
+
+    def _broadcast(self) -> None:
+        """Send all processes what they have to know of each other."""
+        self._shown = {child.name for child in self._workers if child.is_ready}
+        living = [
+            Sibling(child.name, instance_id(self._machine, child.number), child.door, child.duties)
+            for child in self._workers
+            if child.is_ready and not child.is_leaving and child.status is None
+        ]
+        restarts = [(name, cause, number) for (name, cause), number in self._restarts.items()]
+        order = Order("siblings", living, [str(lost) for lost in self._lost], self._incidents, restarts)
+        for child in self._workers:
+            child.send(order)
+
+    # ---- replacing all
+
+    def _reload(self) -> None:
+        """Execute the program again, which keeps sockets and processes and then replaces these."""
+        self._reload_requested = False
+        _log.info("SIGHUP received: checking the program and its settings")
+        trial = reload.start_trial()
+        self._watch_pid(trial)
+        if self._is_stopping:
+            trial.signal(signal.SIGKILL)
+            return
+        if trial.status != 0:
+            _log.error("the program on disk does not start; nothing is changed", cause=trial.describe_end()[1])
+            return
+        state = reload.State(
+            machine=str(self._machine),
+            next_number=self._next_number,
+            folder=str(self._folder),
+            database_url=self._database_url,
+            sockets=[(bound.url, bound.address, bound.socket.fileno()) for bound in self._sockets],
+            workers=[_inherited(child) for child in self._workers if child.status is None],
+            keeper=_inherited(self._keeper) if self._keeper is not None else None,
+            lost=[str(lost) for lost in self._lost],
+            incidents=self._incidents,
+            restarts=[(name, cause, number) for (name, cause), number in self._restarts.items()],
+        )
+        with signals_blocked():
+            reload.execute(state)  # returns only when it failed
+
+    def _watch_pid(self, trial: Child) -> None:
+        until = time.monotonic() + reload.TRIAL_TIMEOUT
+        while trial.status is None and not self._is_stopping:
+            self._turn(trial)
+            if time.monotonic() > until:
+                trial.signal(signal.SIGKILL)
+
+    def _take_over(self, state: reload.State) -> None:
+        """Continue the work of the program that executed this one."""
+        self._machine, self._next_number = UUID(state.machine), state.next_number
+        self._folder = Path(state.folder)
+        self._lost = [UUID(lost) for lost in state.lost]
+        self._incidents = list(state.incidents)
+        self._restarts = {(name, cause): number for name, cause, number in state.restarts}
+        old = [reload.adopt(child) for child in state.workers]
+        self._workers = list(old)
+        self._keeper = reload.adopt(state.keeper) if state.keeper is not None else None
+        for child in [*old, *([self._keeper] if self._keeper is not None else [])]:
+            self._watch(child)
+        self._database_url = self._database_url or state.database_url
+        self._load()
+        self._is_up = True
+        self._broadcast()
+        try:
+            self._migrate()
+            for spec in self._specs:
+                self._succeed(spec, [child for child in old if child.name == spec.name])
+        except CoderError as error:
+            _log.error("the processes could not be replaced; those of before go on", error=error)
+            return
+        names = {spec.name for spec in self._specs}
+        self._drain([child for child in old if child.name not in names])
+        _log.info("all processes were replaced")
+
+    def _succeed(self, spec: ProcessSpec, old: list[Child]) -> None:
+        """Replace a process: its successor first where both may live at once. Raises CoderError when that fails."""
+        if not spec.overlaps:
+            self._drain(old)
+        child = self._fork_worker(spec)
+        try:
+            self._wait(lambda: child.is_ready, [child])
+        except CoderError:
+            if not any(other.name == spec.name for other in self._workers):
+                self._due[spec.name] = time.monotonic() + LONGEST_REST  # nothing is left of it: keep trying
+            raise
+        self._broadcast()
+        if spec.overlaps:
+            self._drain(old)
+
+    def _drain(self, children: list[Child]) -> None:
+        for child in children:
+            child.ask_to_stop(STOP_TIMEOUT)
+        self._broadcast()
+        while any(child.status is None for child in children):
+            if self._is_stopping:
+                raise _StopRequestedError
+            self._turn()
+
+    # ---- stopping
+
+    def _stop(self) -> None:
+        self._is_stopping = True
+        for child in self._workers:
+            child.ask_to_stop(STOP_TIMEOUT)
+        while any(child.status is None for child in self._workers):
+            self._turn()
+        if self._keeper is not None and self._keeper.status is None:
+            self._keeper.send(Order("stop"))
+            until = time.monotonic() + KEEPER_STOP_TIMEOUT
+            while self._keeper.status is None:
+                self._turn()
+                if time.monotonic() > until:
+                    self._keeper.signal(signal.SIGKILL)
+        for bound in self._sockets:
+            bound.socket.close()
+        self._selector.close()
+        if self._folder != Path():
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _watch(self, child: Child) -> None:
+        self._selector.register(child.control, selectors.EVENT_READ, child)
+
+
+def _inherited(child: Child) -> reload.InheritedChild:
+    return reload.InheritedChild(
+        child.name, child.pid, child.control.fileno(), child.number, child.door, child.duties, child.is_ready
+    )
+
+
+def run_processes(config: ServerConfig, factory: ProvisionerFactory | None, announce: Callable[[str], None]) -> None:
+    """Run a server of several processes until SIGINT or SIGTERM; in a trial only load what it needs. Raises CoderError
+    when it cannot start."""
+    if not hasattr(os, "fork"):
+        raise CoderError("bad_option", "--processes above 1 is not supported on this system", "Use --processes 1.")
+    if reload.is_trial():
+        preload()
+        check_tls(config)
+        return
+    Supervisor(config, factory, announce, reload.inherited_state()).run()

@@ -1,0 +1,146 @@
+"""Requests that another process of this server has to answer, and how their connection is passed to it.
+
+A carried stream is held by the process that opened it: its id begins with that process's number. A relay that meshes
+with a certain process names it in a header. The state of WireGuard clients is known to the process with the gateway.
+Over plain TCP, connections of relay clients go to the process with the
+relay, and those of applications and terminals to the one that terminates overlay TCP, so that nobody's traffic there
+delays the API. The socket itself travels (SCM_RIGHTS) with the bytes that were read, and the sender is rid of it. Where
+TLS ends in this process only its ciphertext could travel: then this process serves what it can, and copies the bytes of
+the rest through a socket pair.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import h11
+import trio
+
+from coder.appproxy.http.listener import FindOther, HttpServer, Origin, PassOn
+from coder.base.log import get_logger
+from coder.coderd.services.foundation.doors import DoorClosedError, DoorMessage, Handler, knock, splice
+from coder.coderd.services.foundation.place import Place, Sibling, instance_of
+from coder.net.carried_stream import STREAMS
+from coder.tailnet.relay_mesh import REPLICA_HEADER
+
+if TYPE_CHECKING:
+    from coder.mesh.relay import DerpServer
+
+_RELAY_PATH = b"/derp"
+_TERMINAL = re.compile(rb"/api/v2/workspaceagents/[^/]+/pty/?")
+_WIREGUARD = re.compile(rb"/api/v2/(wireguard|users/[^/]+/wireguard-clients)(/.*)?")
+_STREAMS = STREAMS.encode()
+_OPENS_STREAMS = frozenset({"http", "relay", "apps"})
+"""Duties of the processes that open carried streams."""
+_NUMBER = 4
+"""Hexadecimal digits at the start of a carried stream's id: the number of its process."""
+
+_log = get_logger("processes")
+
+
+def stream_mark(place: Place) -> str:
+    """Return the beginning of ids of carried streams that this process opens; empty for the only process."""
+    return "" if place.is_alone else f"{instance_of(place.replica):0{_NUMBER}x}"
+
+
+def other_finder(place: Place, takes_app: Callable[[h11.Request], bool]) -> FindOther | None:
+    """Return how the listener finds requests of other processes; None for the only process."""
+    if place.is_alone:
+        return None
+
+    def find(head: h11.Request, secure: bool) -> PassOn | None:
+        sibling = _sibling_for(place, head, secure, takes_app)
+        return None if sibling is None else _passing_to(sibling)
+
+    return find
+
+
+def _sibling_for(
+    place: Place, head: h11.Request, secure: bool, takes_app: Callable[[h11.Request], bool]
+) -> Sibling | None:
+    path = head.target.partition(b"?")[0]
+    if path.startswith(_STREAMS):
+        return _stream_holder(place, path[len(_STREAMS) :][:_NUMBER])
+    if path == _RELAY_PATH:
+        named = _named_replica(head)
+        if named is not None and named in place.siblings:
+            return place.siblings[named]
+        return None if secure else place.holder_of("relay")
+    if not place.has("wireguard") and _WIREGUARD.fullmatch(path):
+        return place.holder_of("wireguard")  # only its gateway knows the state of clients
+    if not secure and not place.has("apps") and (_TERMINAL.fullmatch(path) or takes_app(head)):
+        return place.holder_of("apps")
+    return None
+
+
+def _stream_holder(place: Place, mark: bytes) -> Sibling | None:
+    try:
+        number = int(mark, 16)
+    except ValueError:
+        return None
+    sibling = None if number == instance_of(place.replica) else place.instance(number)
+    # Ids are a stranger's choice: they must not lead to a process that serves no clients.
+    return sibling if sibling is not None and _OPENS_STREAMS & set(sibling.duties) else None
+
+
+def _named_replica(head: h11.Request) -> UUID | None:
+    for name, value in head.headers:
+        if name == REPLICA_HEADER.lower().encode():
+            with contextlib.suppress(ValueError):
+                return UUID(value.decode("latin-1"))
+    return None
+
+
+def _passing_to(sibling: Sibling) -> PassOn:
+    async def pass_on(stream: Any, replayed: bytes, remote: tuple[str, int], secure: bool) -> bool:
+        message = DoorMessage("connection", ip=remote[0], port=remote[1], secure=secure)
+        try:
+            if isinstance(stream, trio.SocketStream):
+                door = await knock(sibling.door, message, replayed, stream.socket.fileno())
+                await trio.aclose_forcefully(door)
+                await trio.aclose_forcefully(stream)  # our descriptor of it; the sibling has its own
+                return True
+            ours, theirs = socket.socketpair()
+            with theirs:
+                inner = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
+                try:
+                    door = await knock(sibling.door, message, replayed, theirs.fileno())
+                except BaseException:
+                    await trio.aclose_forcefully(inner)
+                    raise
+            await trio.aclose_forcefully(door)
+        except DoorClosedError as error:
+            _log.warn("a request could not be passed to its process", process=sibling.name, error=error)
+            return False
+        await splice(stream, inner)
+        return True
+
+    return pass_on
+
+
+def connection_handler(server: HttpServer) -> Handler:
+    """Return what serves connections that siblings pass to this process."""
+
+    async def take(head: DoorMessage, data: bytes, descriptor: int, _stream: trio.SocketStream) -> None:
+        await trio.lowlevel.checkpoint()
+        if descriptor < 0:
+            return
+        connection = trio.SocketStream(trio.socket.from_stdlib_socket(socket.socket(fileno=descriptor)))
+        if not server.adopt(connection, data, Origin((head.ip, head.port), head.secure)):
+            await trio.aclose_forcefully(connection)
+
+    return take
+
+
+def relay_handler(server: DerpServer) -> Handler:
+    """Return what serves the links of siblings' relays to the one of this process."""
+
+    async def serve(_head: DoorMessage, data: bytes, _descriptor: int, stream: trio.SocketStream) -> None:
+        await server.serve_connection(stream, data)
+
+    return serve

@@ -1,0 +1,24 @@
+"""This process's answer to the sibling that answers a scrape."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from coder.coderd.services.foundation.doors import DoorMessage
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+
+async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Part: answer siblings' questions for metrics."""
+
+    async def answer(_head: DoorMessage, _data: bytes, _descriptor: int, stream: trio.SocketStream) -> None:
+        await stream.send_all(msgspec.json.encode(ctx.services.metrics.of_this_process()))
+
+    await trio.lowlevel.checkpoint()
+    ctx.place.handlers["metrics"] = answer
+    task_status.started()

@@ -1,0 +1,45 @@
+"""Misspelt commands, flags, columns and variables get a suggestion; others get none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coder.cli.suggestions import misspelt_variables, nearest
+from coder.coderd.config.options import OPTIONS
+from tests.kit.programs.command_line import run_cli
+
+
+@pytest.mark.parametrize(
+    ("line", "suggestion"),
+    [
+        ("lst", "Did you mean `coder list`?"),
+        ("templates psh", "Did you mean `coder templates push`?"),
+        ("externl-workspaces", "Did you mean `coder external-workspaces`?"),
+        ("list --colum workspace", "Did you mean --column?"),
+        ("server --http-adress 127.0.0.1:0", "Did you mean --http-address?"),
+        ("list --column worspace", 'Did you mean "workspace"?'),
+        ("list --gloabl-config x", "Did you mean --global-config?"),
+        ("nonsense", ""),
+        ("list --nope", ""),
+        ("list --column zzz", ""),
+    ],
+)
+async def test_misspelt_words_get_suggestion(line: str, suggestion: str, tmp_path: Path) -> None:
+    done = await run_cli(line.split(), home=tmp_path)
+    assert done.code == 1
+    assert suggestion in done.stderr if suggestion else "Did you mean" not in done.stderr, done.stderr
+
+
+def test_misspelt_variables_are_found() -> None:
+    known = [option.env for option in OPTIONS]
+    found = dict(misspelt_variables(dict.fromkeys(("CODER_ACESS_URL", "CODER_HTTP_ADDERSS", "HOME"), "x"), known))
+    assert found == {"CODER_ACESS_URL": "CODER_ACCESS_URL", "CODER_HTTP_ADDERSS": "CODER_HTTP_ADDRESS"}
+    workspace = ("CODER_WORKSPACE_NAME", "CODER_AGENT_TOKEN", "CODER_AGENT_URL", "CODER_BINARY_CACHE", "CODER_PYTHON")
+    assert not list(misspelt_variables(dict.fromkeys((*workspace, *filter(None, known)), "x"), known))
+
+
+def test_nearest_ignores_case() -> None:
+    assert nearest("STATUZ", ["Status", "Healthy"]) == "Status"
+    assert nearest("", ["a"]) == ""

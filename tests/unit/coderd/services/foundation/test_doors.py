@@ -1,0 +1,95 @@
+"""Unix sockets between the processes of a server."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from coder.coderd.services.foundation.doors import (
+    DoorClosedError,
+    DoorMessage,
+    Handler,
+    answer_knocks,
+    knock,
+    receive_all,
+    splice,
+)
+
+
+@contextlib.asynccontextmanager
+async def door(folder: Path, **handlers: Handler) -> AsyncIterator[str]:
+    path = str(folder / "door.sock")
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening.bind(path)
+    listening.listen(8)
+    listening.setblocking(False)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(answer_knocks, listening, handlers)
+        yield path
+        nursery.cancel_scope.cancel()
+
+
+async def test_message_arrives_with_its_descriptor(tmp_path: Path) -> None:
+    heads: list[tuple[DoorMessage, bytes]] = []
+
+    async def take(head: DoorMessage, data: bytes, descriptor: int, stream: trio.SocketStream) -> None:
+        heads.append((head, data))
+        os.write(descriptor, b"through the descriptor")
+        os.close(descriptor)
+        await stream.send_all(b"done")
+
+    reading, writing = os.pipe()
+    async with door(tmp_path, connection=take) as path:
+        head = DoorMessage("connection", ip="192.0.2.7", port=80, secure=True)
+        data = b"GET / HTTP/1.1\r\n" * 20_000
+        async with await knock(path, head, data, writing) as stream:
+            assert await receive_all(stream) == b"done"
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        assert pipe.read() == b"through the descriptor"
+    assert heads == [(head, data)]
+
+
+async def test_unknown_kind_is_not_taken(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    async with door(tmp_path) as path:
+        with pytest.raises(DoorClosedError):
+            await knock(path, DoorMessage("riddle"), b"", writing)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        assert pipe.read() == b""  # the receiver has closed its copy
+
+
+async def test_absent_process_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(DoorClosedError):
+        await knock(str(tmp_path / "absent.sock"), DoorMessage("metrics"))
+
+
+async def test_standing_process_is_given_up(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(tmp_path / "door.sock"))
+        listening.listen(1)  # the kernel connects, and nothing answers
+        with pytest.raises(DoorClosedError):
+            await knock(str(tmp_path / "door.sock"), DoorMessage("metrics"))
+
+
+async def test_splice_copies_both_ways() -> None:
+    outer, near = trio.testing.lockstep_stream_pair()
+    far, inner = trio.testing.lockstep_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(splice, near, far)
+        await outer.send_all(b"question")
+        assert await inner.receive_some(100) == b"question"
+        await inner.send_all(b"answer")
+        assert await outer.receive_some(100) == b"answer"
+        await outer.send_eof()
+        assert await inner.receive_some(100) == b""
+        await inner.send_eof()
+        assert await outer.receive_some(100) == b""

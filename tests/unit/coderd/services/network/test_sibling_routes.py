@@ -1,0 +1,165 @@
+"""Requests that another process answers, and connections that travel."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import h11
+import pytest
+import trio
+
+from coder.appproxy.http.listener import HttpServer
+from coder.coderd.services.foundation.doors import answer_knocks
+from coder.coderd.services.foundation.place import Place, Sibling, instance_id
+from coder.coderd.services.network.sibling_routes import _sibling_for as sibling_for
+from coder.coderd.services.network.sibling_routes import connection_handler, other_finder, stream_mark
+from coder.tailnet.relay_mesh import REPLICA_HEADER
+
+MACHINE = uuid4()
+SIBLINGS = {
+    "api-2": Sibling("api-2", instance_id(MACHINE, 1), "", ("http",)),
+    "relay": Sibling("relay", instance_id(MACHINE, 2), "", ("relay",)),
+    "loops": Sibling("loops", instance_id(MACHINE, 4), "", ("loops", "daemons", "metrics")),
+    "edge": Sibling("edge", instance_id(MACHINE, 3), "", ("apps", "wireguard")),
+}
+AGENT = "0e0e0e0e-0000-4000-8000-000000000000"
+ROUTES = (
+    # path, over TLS, process; empty: this one
+    ("/api/v2/users/me", False, ""),
+    ("/derp", False, "relay"),
+    ("/derp", True, ""),
+    ("/derp/latency-check", False, ""),
+    (f"/derp/streams/0002{'0' * 28}", False, "relay"),
+    (f"/derp/streams/0002{'0' * 28}", True, "relay"),
+    (f"/derp/streams/0000{'0' * 28}", False, ""),
+    (f"/derp/streams/0009{'0' * 28}", False, ""),
+    (f"/derp/streams/0004{'0' * 28}", False, ""),
+    ("/derp/streams/xyz", False, ""),
+    (f"/api/v2/workspaceagents/{AGENT}/pty?x=1", False, "edge"),
+    (f"/api/v2/workspaceagents/{AGENT}/pty", True, ""),
+    (f"/api/v2/workspaceagents/{AGENT}/coordinate", False, ""),
+    ("/@ana/w/apps/code/", False, "edge"),
+    ("/@ana/w/apps/code/", True, ""),
+    ("/api/v2/wireguard", True, "edge"),
+    ("/api/v2/users/me/wireguard-clients", False, "edge"),
+    ("/api/v2/users/me/wireguard-clients/phone", True, "edge"),
+    ("/api/v2/users/me/keys", False, ""),
+)
+
+
+def head(path: str, **headers: str) -> h11.Request:
+    return h11.Request(method="GET", target=path, headers=[("Host", "x"), *headers.items()])
+
+
+def takes_app(request: h11.Request) -> bool:
+    return request.target.startswith(b"/@")
+
+
+def place_of(number: int = 0, *duties: str) -> Place:
+    place = Place("api-1", instance_id(MACHINE, number), frozenset(duties or {"http"}), 4)
+    place.update(SIBLINGS.values())
+    return place
+
+
+@pytest.mark.parametrize(("path", "secure", "process"), ROUTES)
+def test_request_goes_to_its_process(path: str, secure: bool, process: str) -> None:
+    found = sibling_for(place_of(), head(path), secure, takes_app)
+    assert (found.name if found is not None else "") == process
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_relay_link_reaches_named_process(secure: bool) -> None:
+    request = head("/derp", **{REPLICA_HEADER: str(instance_id(MACHINE, 1))})
+    found = sibling_for(place_of(), request, secure, takes_app)
+    assert found is SIBLINGS["api-2"]
+    elsewhere = head("/derp", **{REPLICA_HEADER: str(uuid4())})
+    assert sibling_for(place_of(2, "relay"), elsewhere, secure, takes_app) is None
+
+
+def test_absent_process_leaves_request_here() -> None:
+    place = place_of()
+    place.update([])
+    assert all(sibling_for(place, head(path), secure, takes_app) is None for path, secure, _ in ROUTES)
+
+
+def test_stream_ids_name_their_process() -> None:
+    assert stream_mark(Place()) == ""
+    assert stream_mark(place_of(0x2A)) == "002a"
+
+
+def test_only_process_passes_nothing_on() -> None:
+    assert other_finder(Place(), takes_app) is None
+
+
+def naming(name: str) -> Any:
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        body = b""
+        while (message := await receive())["type"] == "http.request":
+            body += message["body"]
+            if not message["more_body"]:
+                break
+        text = f"{name} {scope['client'][0]} {scope['path']} {body.decode()}".encode()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(text))]})
+        await send({"type": "http.response.body", "body": text, "more_body": False})
+
+    return application
+
+
+async def no_links(*_: Any) -> None:
+    raise AssertionError
+
+
+@contextlib.asynccontextmanager
+async def two_processes(folder: Path) -> AsyncIterator[tuple[Place, int]]:
+    """Yield the place of the accepting process, and its port; its sibling has the applications."""
+    path = str(folder / "edge.sock")
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    door.bind(path)
+    door.listen(8)
+    door.setblocking(False)
+    place = Place("api-1", instance_id(MACHINE, 0), frozenset({"http"}), 2)
+    place.update([Sibling("edge", instance_id(MACHINE, 3), path, ("apps",))])
+    front = HttpServer(naming("front"), lambda _: False, no_links, find_other=other_finder(place, takes_app))
+    edge = HttpServer(naming("edge"), lambda _: False, no_links)
+    (tcp,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    stopping = trio.Event()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(edge.serve, [], stopping)
+        await nursery.start(answer_knocks, door, {"connection": connection_handler(edge)})
+        await nursery.start(front.serve, [tcp], stopping)
+        with trio.fail_after(60):
+            yield place, tcp.socket.getsockname()[1]
+        nursery.cancel_scope.cancel()
+
+
+async def exchange(stream: trio.SocketStream, path: str, body: str = "") -> str:
+    request = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    await stream.send_all(request.encode())
+    data = b""
+    while True:
+        data += await stream.receive_some(1 << 16)
+        before, separator, after = data.partition(b"\r\n\r\n")
+        if separator:
+            fields = dict(line.lower().split(b": ", 1) for line in before.split(b"\r\n")[1:])
+            if len(after) == int(fields[b"content-length"]):
+                return after.decode()
+
+
+async def test_connection_travels_with_read_bytes(tmp_path: Path) -> None:
+    async with two_processes(tmp_path) as (_, port), await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        assert await exchange(stream, "/one", "a") == "front 127.0.0.1 /one a"
+        assert await exchange(stream, "/@app", "b" * 1000) == f"edge 127.0.0.1 /@app {'b' * 1000}"
+        assert await exchange(stream, "/two", "c") == "edge 127.0.0.1 /two c"
+
+
+async def test_unreachable_process_leaves_request_here(tmp_path: Path) -> None:
+    async with two_processes(tmp_path) as (place, port):
+        place.update([Sibling("edge", instance_id(MACHINE, 3), str(tmp_path / "gone.sock"), ("apps",))])
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            assert await exchange(stream, "/@app", "a") == "front 127.0.0.1 /@app a"
+            assert await exchange(stream, "/one", "b") == "front 127.0.0.1 /one b"
