@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -46,6 +46,7 @@ from coder.agent.workspace.scripts import ScriptOutcome, ScriptRunner, Stage
 from coder.agent.workspace.secret_files import write_secret_files
 from coder.agent.workspace.sync_socket import SyncSocket
 from coder.base.errors import CoderError
+from coder.base.json_types import Json
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
 from coder.base.version import BUILD_VERSION
@@ -395,7 +396,7 @@ class AgentRole:
         self.lifecycle.set(_stopped(outcome))
         await self._outbox.deliver(lambda: self._served)
 
-    async def _report_app(self, request: Mapping[str, Any]) -> None:
+    async def _report_app(self, request: Mapping[str, Json]) -> None:
         await report_app_status(self.config.policy, request)
 
     async def _report_timing(self, timing: agent_pb2.Timing) -> None:
@@ -460,8 +461,9 @@ def _failure_word(group: BaseExceptionGroup[BaseException]) -> str:
 def _note_stray_failure(_loop: object, context: dict[str, object]) -> None:
     """Log an exception that an SSH session left unawaited. Otherwise trio-asyncio would end the agent and every other
     session."""
+    error = context.get("exception")
     log.debug(
         "an SSH task failed after its session closed",
-        said=context.get("message"),
-        error=context.get("exception") or "",
+        said=str(context.get("message")),
+        error=error if isinstance(error, BaseException) else "",
     )

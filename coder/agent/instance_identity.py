@@ -11,6 +11,7 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from coder.base.json_types import JsonObject
 from coder.base.secret import Secret
 from coder.net.http1 import HttpClient, HttpResponse
 from coder.net.policy import DialPolicy
@@ -41,7 +42,7 @@ async def _ask(base: str, method: str, path: str, headers: Headers) -> HttpRespo
         return await client.request(method, path, headers=headers, timeout=_TIMEOUT, limit=_DOCUMENT)
 
 
-async def _google() -> dict[str, Any]:
+async def _google() -> JsonObject:
     host = os.environ.get("GCE_METADATA_HOST", "metadata.google.internal")
     path = "/computeMetadata/v1/instance/service-accounts/default/identity?audience=coder&format=full"
     document = await _ask(f"http://{host}", "GET", path, (("Metadata-Flavor", "Google"),))
@@ -59,13 +60,13 @@ async def _aws() -> dict[str, Any]:
     return document
 
 
-async def _azure() -> dict[str, Any]:
+async def _azure() -> JsonObject:
     path = "/metadata/attested/document?api-version=2020-09-01"
     document = (await _ask(LINK_LOCAL, "GET", path, (("Metadata", "true"),))).json(dict[str, Any])
     return {"signature": document.get("signature", ""), "encoding": document.get("encoding", "")}
 
 
-DOCUMENTS: dict[str, Callable[[], Awaitable[dict[str, Any]]]] = {
+DOCUMENTS: dict[str, Callable[[], Awaitable[JsonObject]]] = {
     "google-instance-identity": _google,
     "aws-instance-identity": _aws,
     "azure-instance-identity": _azure,

@@ -16,13 +16,26 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from ipaddress import IPv4Address, IPv6Address
+    from pathlib import PurePath
+    from uuid import UUID
+
+    from coder.base.json_types import Json
+    from coder.base.secret import Secret
 
 Level = Literal["debug", "info", "warn", "error"]
 _ORDER: dict[str, int] = {"debug": 10, "info": 20, "warn": 30, "error": 40}
 _MASKED_WORDS = ("password", "token", "secret", "psk", "private_key", "session_key")
 
-Sink = Callable[[Level, datetime, str, str, dict[str, Any]], None]
+LogValue: TypeAlias = (
+    "Json | bytes | UUID | datetime | timedelta | PurePath | BaseException | IPv4Address | IPv6Address | Secret"
+)
+"""A value of a field of a log line."""
+Sink = Callable[[Level, datetime, str, str, dict[str, LogValue]], None]
 
 STRANGERS_LINES = 10
 """Lines a minute of each kind for loggers whose warnings and errors a client can cause: the log is on a disk, which a
@@ -58,12 +71,12 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u2
 class Logger:
     __slots__ = ("_fields", "_per_minute", "name")
 
-    def __init__(self, name: str, fields: dict[str, Any] | None = None, per_minute: int = 0) -> None:
+    def __init__(self, name: str, fields: dict[str, LogValue] | None = None, per_minute: int = 0) -> None:
         self.name = name
         self._fields = fields or {}
         self._per_minute = per_minute
 
-    def bind(self, **fields: Any) -> Logger:
+    def bind(self, **fields: LogValue) -> Logger:
         """Return the same logger with `fields` on every event."""
         return Logger(self.name, {**self._fields, **fields}, self._per_minute)
 
@@ -73,22 +86,22 @@ class Logger:
             return False
         return level != "debug" or _State.is_debugged is None or _State.is_debugged(self.name)
 
-    def debug(self, message: str, **fields: Any) -> None:
+    def debug(self, message: str, **fields: LogValue) -> None:
         self._emit("debug", message, fields)
 
-    def info(self, message: str, **fields: Any) -> None:
+    def info(self, message: str, **fields: LogValue) -> None:
         self._emit("info", message, fields)
 
-    def warn(self, message: str, **fields: Any) -> None:
+    def warn(self, message: str, **fields: LogValue) -> None:
         self._emit("warn", message, fields)
 
-    def error(self, message: str, **fields: Any) -> None:
+    def error(self, message: str, **fields: LogValue) -> None:
         self._emit("error", message, fields)
 
-    def _emit(self, level: Level, message: str, fields: dict[str, Any]) -> None:
+    def _emit(self, level: Level, message: str, fields: dict[str, LogValue]) -> None:
         if not self.tells(level):
             return
-        merged = {name: _shown(name, value) for name, value in {**self._fields, **fields}.items()}
+        merged: dict[str, LogValue] = {name: _shown(name, value) for name, value in {**self._fields, **fields}.items()}
         at = datetime.now(UTC)
         with _State.lock:
             if self._per_minute and _ORDER[level] >= _ORDER["warn"]:
@@ -100,7 +113,7 @@ class Logger:
             for sink in _State.sinks:
                 sink(level, at, self.name, message, merged)
 
-    def _left_out(self, message: str, fields: dict[str, Any]) -> int:
+    def _left_out(self, message: str, fields: dict[str, LogValue]) -> int:
         """Return how many lines like this were left out in the last minute; -1: this one is left out, too."""
         kind: tuple[str, ...] = (self.name, message, type(fields.get("error")).__name__)
         if kind not in _State.written and len(_State.written) >= _MAX_KINDS:
@@ -153,7 +166,7 @@ def human_sink(stream: TextIO | None = None) -> Sink:
     """Return a sink that writes `2026-11-21 05:07:31.123 [info] name: message  key=value`."""
     out = stream
 
-    def write(level: Level, at: datetime, name: str, message: str, fields: dict[str, Any]) -> None:
+    def write(level: Level, at: datetime, name: str, message: str, fields: dict[str, LogValue]) -> None:
         tail = "".join(f"  {key}={_text(value)}" for key, value in fields.items())
         stamp = at.strftime("%Y-%m-%d %H:%M:%S.") + f"{at.microsecond // 1000:03d}"
         _write(out or sys.stderr, f"{stamp} [{level}] {name}: {_line(message)}{tail}\n")
@@ -165,7 +178,7 @@ def json_sink(stream: TextIO | None = None) -> Sink:
     """Return a sink that writes one JSON object a line: ts, level, logger_names, msg, fields."""
     out = stream
 
-    def write(level: Level, at: datetime, name: str, message: str, fields: dict[str, Any]) -> None:
+    def write(level: Level, at: datetime, name: str, message: str, fields: dict[str, LogValue]) -> None:
         record = {
             "ts": at.isoformat(),
             "level": level.upper(),
@@ -186,7 +199,7 @@ def stackdriver_sink(stream: TextIO | None = None) -> Sink:
     severity, message, time."""
     out = stream
 
-    def write(level: Level, at: datetime, name: str, message: str, fields: dict[str, Any]) -> None:
+    def write(level: Level, at: datetime, name: str, message: str, fields: dict[str, LogValue]) -> None:
         record = {
             "timestamp": at.isoformat(),
             "severity": _SEVERITIES[level],
@@ -207,7 +220,7 @@ def _write(stream: TextIO, line: str) -> None:
         pass  # a closed log must never end the program
 
 
-def _shown(name: str, value: Any) -> Any:
+def _shown(name: str, value: LogValue) -> str | int | float | bool | None:
     lowered = name.lower()
     if value and any(word in lowered for word in _MASKED_WORDS) and isinstance(value, str | bytes):
         return "***"
@@ -231,6 +244,6 @@ def _escaped(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode("ascii")
 
 
-def _text(value: Any) -> str:
+def _text(value: LogValue) -> str:
     text = _line(str(value))
     return json.dumps(text, ensure_ascii=False) if " " in text or text == "" else text

@@ -16,6 +16,7 @@ import trio
 
 from coder.base.errors import CoderError
 from coder.base.exception_groups import single_failure
+from coder.base.json_types import Json
 from coder.client.ready import Preparation, print_to_stderr
 from coder.client.shared_link import SharedLink, open_link_for_command
 from coder.net.http1 import HttpClient
@@ -98,7 +99,7 @@ class AgentApi:
             raise AgentRefusedError(answer.status, _error_message(answer.status, answer.body))
         return answer.body
 
-    async def ask_for(self, kind: type[T], method: str, path: str, body: Any = None, /, **query: Any) -> T:
+    async def ask_for(self, kind: type[T], method: str, path: str, body: Json = None, /, **query: Json) -> T:
         """Send a request as `ask` does, with JSON in both directions, and return the answer as `kind`."""
         content = json.dumps(body).encode() if body is not None else b""
         answer = await self.ask(method, path, query=query, body=content)

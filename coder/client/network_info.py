@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import trio
 
 from coder.base.atomic_file import write_atomically
 from coder.base.caller import parent_pid
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject
 from coder.base.log import get_logger
 from coder.client.link import WorkspaceLink
 from coder.mesh.description import PingResult
@@ -39,7 +39,7 @@ class Rates:
         return int((sent - before[0]) / seconds), int((received - before[1]) / seconds)
 
 
-def describe(link: WorkspaceLink, ping: PingResult, rates: Rates, now: float) -> dict[str, Any]:
+def describe(link: WorkspaceLink, ping: PingResult, rates: Rates, now: float) -> JsonObject:
     """Return the file's content. Latencies are in milliseconds, regions by name."""
     info = link.node.self_info
     latencies = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,7 +33,14 @@ def open_capture(path: str) -> Iterator[Tap]:
 
 def logging_trace() -> Trace:
     """Return a trace that writes events as log lines."""
-    return Trace(lambda fact: _log.debug(fact.name, **fact.fields))
+    return Trace(lambda fact: _log.debug(fact.name, **_loggable(fact.fields)))
+
+
+def _loggable(fields: Mapping[str, object]) -> dict[str, str | float | bool | None]:
+    return {
+        name: value if isinstance(value, str | int | float | bool) or value is None else str(value)
+        for name, value in fields.items()
+    }
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from coder.appproxy.upgrades.raw_links import EndpointTable, Upgrade, draw_on, p
 from coder.base import garbage
 from coder.base.clock import Clock, SystemClock
 from coder.base.exception_groups import single_failure
+from coder.base.json_types import JsonObject
 from coder.base.log import get_logger
 from coder.coderd.composition import build_services, start_services
 from coder.coderd.config.checks import idle_connections
@@ -318,7 +319,7 @@ def _reachable_url(listener_url: str) -> str:
     return listener_url
 
 
-def describe_api() -> dict[str, Any]:
+def describe_api() -> JsonObject:
     """Return the OpenAPI document of this program, without a server: from the declarations of its routes."""
     from coder.coderd.http.server.openapi.document import build_document
 

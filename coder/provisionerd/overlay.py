@@ -17,6 +17,7 @@ import h11
 import trio
 
 from coder.base.host import HostWatch
+from coder.base.json_types import JsonObject
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.mesh.node import NodeConfig, open_node
@@ -125,7 +126,7 @@ class DaemonOverlay:
             except (trio.TooSlowError, trio.BrokenResourceError, trio.ClosedResourceError, h11.RemoteProtocolError):
                 return
 
-    def health(self) -> dict[str, object]:
+    def health(self) -> JsonObject:
         """Return the health report for the server."""
         return {
             "version": BUILD_VERSION,
@@ -135,7 +136,7 @@ class DaemonOverlay:
         }
 
 
-async def _answer(stream: trio.abc.Stream, health: partial[dict[str, object]]) -> None:
+async def _answer(stream: trio.abc.Stream, health: partial[JsonObject]) -> None:
     connection = BoundedHttp(h11.SERVER, max_incomplete_event_size=16 << 10)
     event = await connection.read_event(stream)
     if not isinstance(event, h11.Request):

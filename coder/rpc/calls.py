@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import trio
 from google.protobuf.message import DecodeError, Message
@@ -254,7 +254,7 @@ class ServerCall(Generic[Sent, Received]):
 class Unary:
     """Unary handler: `await fn(request)` returns the response."""
 
-    fn: Callable[[Any], Awaitable[Message]]
+    fn: Callable[..., Awaitable[Message]]
     request: type[Message]
 
 
@@ -263,7 +263,7 @@ class ServerStream:
     """Server-streaming handler: `await fn(request, send)` awaits `send(message)` for each message; returning ends the
     stream."""
 
-    fn: Callable[[Any, Callable[[Message], Awaitable[None]]], Awaitable[None]]
+    fn: Callable[..., Awaitable[None]]
     request: type[Message]
 
 
@@ -272,7 +272,7 @@ class Bidi:
     """Bidirectional handler: `await fn(call)` with a ServerCall; returning ends the stream. Serves client-streaming
     calls too."""
 
-    fn: Callable[[ServerCall[Any, Any]], Awaitable[None]]
+    fn: Callable[..., Awaitable[None]]
     request: type[Message]
 
 
@@ -428,8 +428,7 @@ async def _invoke(
     handler: Handler, wire: CallStream[Message, Message], messages: Inbox, limits: MessageLimits | None
 ) -> None:
     if isinstance(handler, Bidi):
-        typed: CallStream[Any, Any] = wire
-        await handler.fn(ServerCall(typed, messages, handler.request, limits))
+        await handler.fn(ServerCall(wire, messages, handler.request, limits))
         return
     try:
         request = await decode_request(handler.request, await messages.receive(), limits)

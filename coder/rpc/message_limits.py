@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from coder.rpc.wire_elements import FieldLimit, Fields, explain_elements, fields_of
@@ -106,7 +106,7 @@ class MessageLimits:
         return self._sizes.get(field.full_name, defaults.size) if field.type in _TEXTS else 0
 
 
-def fields_below(kind: Any) -> list[FieldDescriptor]:
+def fields_below(kind: Descriptor) -> list[FieldDescriptor]:
     """Return every field of a message and of the messages in it, each once; a map's key and value are not listed
     separately."""
     limit: dict[str, FieldDescriptor] = {}

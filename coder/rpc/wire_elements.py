@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
-from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 MAX_FIELDS = 500_000
 "Fields (ours) of a message with lists; the largest genuine ones have a third of it."
@@ -59,7 +58,7 @@ class Fields:
     rows: dict[int, _Row] = field(default_factory=dict)
 
 
-def fields_of(kind: Any, limit_of: Callable[[FieldDescriptor], FieldLimit], known: dict[str, Fields]) -> Fields:
+def fields_of(kind: Descriptor, limit_of: Callable[[FieldDescriptor], FieldLimit], known: dict[str, Fields]) -> Fields:
     """Return the fields of a kind. `known` caches complete kinds: several threads may call concurrently."""
     fields = known.get(kind.full_name)
     if fields is None:
@@ -69,7 +68,7 @@ def fields_of(kind: Any, limit_of: Callable[[FieldDescriptor], FieldLimit], know
     return fields
 
 
-def _make(kind: Any, limit_of: Callable[[FieldDescriptor], FieldLimit], created: dict[str, Fields]) -> Fields:
+def _make(kind: Descriptor, limit_of: Callable[[FieldDescriptor], FieldLimit], created: dict[str, Fields]) -> Fields:
     fields = created.get(kind.full_name)
     if fields is None:
         fields = created[kind.full_name] = Fields()  # before its rows: a kind may contain itself
@@ -87,7 +86,7 @@ def _make(kind: Any, limit_of: Callable[[FieldDescriptor], FieldLimit], created:
     return fields
 
 
-def _has_lists(kind: Any, seen: set[str]) -> bool:
+def _has_lists(kind: Descriptor, seen: set[str]) -> bool:
     if kind.full_name in seen:
         return False
     seen.add(kind.full_name)

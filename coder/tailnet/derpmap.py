@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from coder.base.json_types import JsonObject
 from coder.mesh.derp_map import DerpMap, DerpNode, DerpRegion
 from coder.rpc.proto import tailnet_pb2
 
@@ -107,28 +108,28 @@ def from_proto(message: tailnet_pb2.DERPMap) -> DerpMap:
 # ---- JSON
 
 
-def to_json(derp_map: DerpMap) -> dict[str, Any]:
+def to_json(derp_map: DerpMap) -> JsonObject:
     """Return `{"Regions": {"999": {…}}}`, ready to be encoded."""
-    fields: dict[str, Any] = {}
+    fields: JsonObject = {}
     if derp_map.region_score:
         fields["HomeParams"] = {"RegionScore": {str(key): value for key, value in derp_map.region_score.items()}}
-    fields["Regions"] = {str(number): _region_to_json(region) for number, region in derp_map.regions.items()}
+    fields["Regions"] = {str(number): region_to_json(region) for number, region in derp_map.regions.items()}
     return fields
 
 
-def _region_to_json(region: DerpRegion) -> dict[str, Any]:
-    fields: dict[str, Any] = {
+def region_to_json(region: DerpRegion) -> JsonObject:
+    fields: JsonObject = {
         "EmbeddedRelay": region.embedded_relay,
         "RegionID": region.region_id,
         "RegionCode": region.region_code,
         "RegionName": region.region_name,
         **({"Avoid": True} if region.avoid else {}),
     }
-    fields["Nodes"] = [_node_to_json(node) for node in region.nodes]
+    fields["Nodes"] = [node_to_json(node) for node in region.nodes]
     return fields
 
 
-def _node_to_json(node: DerpNode) -> dict[str, Any]:
+def node_to_json(node: DerpNode) -> JsonObject:
     values = {json_name: getattr(node, name) for name, json_name in _NODE_FIELDS.items()}
     return {name: value for name, value in values.items() if value or name in _ALWAYS}
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import trio
 
 from coder.api.agents.agent_connection import AgentConnectionInfo
 from coder.api.base.answers import read_answer
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject
 from coder.mesh.derp_map import DEFAULT_STUN_PORT, DerpMap, DerpNode, DerpRegion
 from coder.mesh.errors import RelayError, WireError
 from coder.mesh.netcheck import (
@@ -274,7 +274,7 @@ def _udp_verdicts(findings: Findings, *, direct: bool) -> list[TransportVerdict]
 # ---- upstream's JSON
 
 
-def to_json(findings: Findings) -> dict[str, Any]:
+def to_json(findings: Findings) -> JsonObject:
     """Return `derp` and `interfaces` as upstream's `netcheck` prints them, and our `rungs`."""
     return {
         "derp": _derp_json(findings),
@@ -283,10 +283,10 @@ def to_json(findings: Findings) -> dict[str, Any]:
     }
 
 
-def _derp_json(findings: Findings) -> dict[str, Any]:
-    maps = derpmap.to_json(findings.derp_map)["Regions"]
-    regions = {str(number): _region_json(maps[str(number)], results) for number, results in findings.regions.items()}
-    warnings = [warning for region in regions.values() for warning in region["warnings"]]
+def _derp_json(findings: Findings) -> JsonObject:
+    described = findings.derp_map.regions
+    regions = {number: _Region(described[number], results) for number, results in findings.regions.items()}
+    warnings = [warning for region in regions.values() for warning in region.warnings]
     stun = [result.stun == "" for results in findings.regions.values() for result in results if result.stun is not None]
     if stun and not any(stun):  # no STUN server at all is a choice, and upstream does not warn about it
         warnings.append({"code": "ESTUN01", "message": "No STUN server answers: UDP seems to be blocked."})
@@ -294,43 +294,63 @@ def _derp_json(findings: Findings) -> dict[str, Any]:
         warnings.append(
             {"code": "ESTUN02", "message": "STUN returned different addresses; you may be behind a hard NAT."}
         )
-    healthy = all(region["healthy"] for region in regions.values())
+    healthy = all(region.is_healthy for region in regions.values())
     return {
         "severity": "error" if not healthy else "warning" if warnings else "ok",
         "warnings": warnings,
         "dismissed": False,
         "healthy": healthy,
-        "regions": regions,
+        "regions": {str(number): region.to_json() for number, region in regions.items()},
         "netcheck": _netcheck_json(findings),
         "netcheck_logs": [f"{v.name}: {v.state}: {v.text}" for v in findings.transports],
     }
 
 
-def _region_json(region: Mapping[str, Any], results: list[NodeResult]) -> dict[str, Any]:
-    nodes = [_node_json(described, result) for described, result in zip(region["Nodes"], results, strict=True)]
-    bad = sum(not node["healthy"] for node in nodes)
-    warnings = [warning for node in nodes for warning in node["warnings"]]
-    healthy = bad == 0 or (len(nodes) > 1 and bad == 1)
-    return {
-        "healthy": healthy,
-        "severity": "error" if not healthy else "warning" if warnings or bad else "ok",
-        "warnings": warnings,
-        "region": region,
-        "node_reports": nodes,
-    }
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """A region of the relay map with the results of its nodes, in their order."""
+
+    described: DerpRegion
+    results: list[NodeResult]
+
+    @property
+    def is_healthy(self) -> bool:
+        bad = sum(not result.is_healthy for result in self.results)
+        return bad == 0 or (len(self.results) > 1 and bad == 1)
+
+    @property
+    def warnings(self) -> list[dict[str, str]]:
+        return [warning for result in self.results for warning in _node_warnings(result)]
+
+    def to_json(self) -> JsonObject:
+        is_perfect = all(result.is_healthy for result in self.results)
+        severity = "error" if not self.is_healthy else "warning" if self.warnings or not is_perfect else "ok"
+        return {
+            "healthy": self.is_healthy,
+            "severity": severity,
+            "warnings": self.warnings,
+            "region": derpmap.region_to_json(self.described),
+            "node_reports": [
+                _node_json(node, result) for node, result in zip(self.described.nodes, self.results, strict=True)
+            ],
+        }
 
 
-def _node_json(described: Mapping[str, Any], result: NodeResult) -> dict[str, Any]:
-    warnings = []
-    if not result.node.stun_only and result.transport not in {"", "upgrade"}:
-        warnings.append({"code": "EDERP01", "message": f"The relay is reached by {result.transport} only."})
+def _node_warnings(result: NodeResult) -> list[dict[str, str]]:
+    if result.node.stun_only or result.transport in {"", "upgrade"}:
+        return []
+    return [{"code": "EDERP01", "message": f"The relay is reached by {result.transport} only."}]
+
+
+def _node_json(node: DerpNode, result: NodeResult) -> JsonObject:
+    warnings = _node_warnings(result)
     took = result.round_trip_s or 0.0
     severity = "error" if not result.is_healthy else "warning" if warnings else "ok"
     return {
         "healthy": result.is_healthy,
         "severity": severity,
         "warnings": warnings,
-        "node": described,
+        "node": derpmap.node_to_json(node),
         "node_info": {"TokenBucketBytesPerSecond": 0, "TokenBucketBytesBurst": 0},
         "can_exchange_messages": result.round_trip_s is not None,
         "round_trip_ping": f"{took * 1000:.6f}ms".replace("0.000000ms", "0s"),
@@ -342,7 +362,7 @@ def _node_json(described: Mapping[str, Any], result: NodeResult) -> dict[str, An
     }
 
 
-def _netcheck_json(findings: Findings) -> dict[str, Any]:
+def _netcheck_json(findings: Findings) -> JsonObject:
     nanoseconds = {str(region): int(took * NANO) for region, took in findings.latencies.items()}
     observed = findings.mappings.observed()
     v4 = next((f"{ip}:{port}" for ip, port in observed if ":" not in ip), "")
@@ -370,7 +390,7 @@ def _netcheck_json(findings: Findings) -> dict[str, Any]:
     }
 
 
-def _interfaces_json(interfaces: list[Interface]) -> dict[str, Any]:
+def _interfaces_json(interfaces: list[Interface]) -> JsonObject:
     warnings = [
         {
             "code": "EIF01",

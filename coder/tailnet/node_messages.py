@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from coder.base.log import get_logger
+from coder.mesh.description import SelfInfo
 from coder.mesh.errors import CryptoError
 from coder.mesh.keys import PublicKey
 from coder.rpc.proto import tailnet_pb2
@@ -15,7 +14,7 @@ from coder.tailnet.peers import PeerNode
 _log = get_logger("tailnet")
 
 
-def self_to_proto(info: Any, number: int, *, direct: bool) -> tailnet_pb2.Node:
+def self_to_proto(info: SelfInfo, number: int, *, direct: bool) -> tailnet_pb2.Node:
     """Return our node as a message, without `as_of`."""
     prefixes = [f"{address}/{address.max_prefixlen}" for address in info.addresses]
     return tailnet_pb2.Node(

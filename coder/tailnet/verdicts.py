@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from coder.base.json_types import JsonObject
+
 State = Literal["ok", "warning", "error", "skipped"]
 
 MARKS: dict[State, str] = {"ok": "✔", "warning": "❗", "error": "✘", "skipped": "·"}
@@ -28,8 +30,8 @@ class TransportVerdict:
     "Next step to improve it; empty when there is none."
     latency_ms: float | None = None
 
-    def to_json(self) -> dict[str, object]:
-        fields: dict[str, object] = {"name": self.name, "state": self.state, "message": self.text}
+    def to_json(self) -> JsonObject:
+        fields: JsonObject = {"name": self.name, "state": self.state, "message": self.text}
         if self.hint:
             fields["hint"] = self.hint
         if self.latency_ms is not None:

@@ -7,7 +7,7 @@ session counts only for pages of the same origin, because a browser sends cookie
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import trio
@@ -43,9 +43,9 @@ MAX_MESSAGE = 1 << 20
 
 def handlers(
     world: ProxyWorld, authorizer: RemoteAppAuthorizer
-) -> list[tuple[str, Callable[[Any, Upgrade], Awaitable[None]], Budget]]:
+) -> list[tuple[str, Callable[[ProxyWorld, Upgrade], Awaitable[None]], Budget]]:
     """Return path patterns with their handlers and rate limits."""
-    routes: list[tuple[str, Callable[[Any, Upgrade], Awaitable[None]], Budget]] = [("/derp", _relay, RELAY)]
+    routes: list[tuple[str, Callable[[ProxyWorld, Upgrade], Awaitable[None]], Budget]] = [("/derp", _relay, RELAY)]
     if not world.config.derp_only:
         routes.append(("/api/v2/workspaceagents/{agent}/pty", partial(_terminal, authorizer), API))
     return routes

@@ -5,23 +5,20 @@ A small ASGI application for the listener. Pages of the dashboard redirect to th
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 from uuid import uuid4
 
 from coder.api.base import codec
 from coder.api.base.errors import Response as Envelope
 from coder.api.site.build_info import BuildInfoResponse
 from coder.api.site.health import ProxyHealthReport
+from coder.appproxy.http.asgi import Message, Receive, Send
 from coder.appproxy.http.request_bounds import TOO_MANY_PARAMETERS, has_too_many
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.domain.access.policy import NIL
 from coder.wsproxy.metrics import ELSEWHERE
 from coder.wsproxy.world import ProxyWorld
 
-Message = dict[str, Any]
-Send = Callable[[Message], Awaitable[None]]
-Receive = Callable[[], Awaitable[Message]]
 Fields = Sequence[tuple[str, str]]
 
 _PLAIN: Fields = (("content-type", "text/plain; charset=utf-8"),)

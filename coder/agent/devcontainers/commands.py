@@ -19,6 +19,7 @@ from coder.agent.platform import system
 from coder.agent.state import ContainerRefusedError
 from coder.agent.workspace.children import end_group
 from coder.base.exception_groups import single_failure
+from coder.base.json_types import Json
 from coder.base.threads import NoThreadError
 from coder.domain.agents.sub_agents import MAX_TEXT
 
@@ -52,7 +53,7 @@ def is_text(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def short_text(document: Mapping[str, Any], key: str) -> str:
+def short_text(document: Mapping[str, Json], key: str) -> str:
     """Return a text field of a program's output; "" when it is not a string or longer than the server accepts."""
     value = document.get(key)
     return value if isinstance(value, str) and len(value) <= MAX_TEXT else ""
@@ -69,7 +70,7 @@ def _texts(document: Any) -> Any:
     return [_texts(value) for value in document if _is_clean(value)] if isinstance(document, list) else document
 
 
-def _is_clean(document: object) -> bool:
+def _is_clean(document: Json) -> bool:
     return not isinstance(document, str) or is_text(document)
 
 

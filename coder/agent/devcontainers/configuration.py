@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coder.agent.devcontainers.commands import CommandError, read_json_untrusted, short_text
+from coder.base.json_types import Json, JsonObject
 from coder.domain.agents.sub_agents import explain_name
 from coder.rpc.proto import agent_pb2
 
@@ -88,7 +89,7 @@ def read_configuration_untrusted(answer: bytes) -> Configuration:
     )
 
 
-def _app(document: Mapping[str, Any]) -> agent_pb2.CreateSubAgentRequest.App:
+def _app(document: Mapping[str, Json]) -> agent_pb2.CreateSubAgentRequest.App:
     """Return the application's request message. The server validates it; fields of a wrong type are left out."""
     app = _Request.App(slug=short_text(document, "slug"))
     for key, field in _TEXTS.items():
@@ -130,9 +131,9 @@ def names_to_try(requested: str, folder: str, own: str) -> list[str]:
     return [name for name in dict.fromkeys(candidates) if name.lower() != own.lower()]
 
 
-def _mapping(node: object) -> dict[str, Any]:
+def _mapping(node: Json) -> JsonObject:
     return node if isinstance(node, dict) else {}
 
 
-def _list(node: object) -> list[Any]:
+def _list(node: Json) -> list[Json]:
     return node if isinstance(node, list) else []

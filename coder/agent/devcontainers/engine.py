@@ -11,6 +11,7 @@ from typing import Any
 
 from coder.agent.devcontainers.commands import CommandError, find_program, read_json_untrusted, run_command
 from coder.agent.workspace.containers import ENGINES, NO_ENGINE
+from coder.base.json_types import JsonObject
 
 FOLDER_LABEL, FILE_LABEL = "devcontainer.local_folder", "devcontainer.config_file"
 """Labels that `devcontainer up` sets on its containers: folder and description on the machine it ran on."""
@@ -51,7 +52,7 @@ class ContainerRow:
     volumes: dict[str, str]
     "Source path on the host to path inside the container."
 
-    def to_api(self) -> dict[str, Any]:
+    def to_api(self) -> JsonObject:
         return asdict(self) | {"ports": [port.to_api() for port in self.ports]}
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 from uuid import UUID
 
 import trio
 
 from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, json_reply, message_reply
 from coder.agent.state import AgentState, ContainerRefusedError, DevcontainerBusyError
+from coder.base.json_types import JsonObject
 from coder.net.websocket import WebSocketStream
 
 PREFIX = "/api/v0/containers/devcontainers/"
@@ -82,7 +82,7 @@ async def watch_containers(state: AgentState, _request: HttpRequest, socket: Web
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_listen, socket, nursery.cancel_scope)
                 nursery.start_soon(_keep_alive, socket, nursery.cancel_scope)
-                last_sent: dict[str, Any] = {}
+                last_sent: JsonObject = {}
                 listing = await table.fresh_listing()
                 while True:
                     change = table.next_change()

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
 from coder.agent.counters import FAMILIES, Labels
 from coder.agent.state import AgentState
+from coder.base.json_types import JsonObject
 
 if TYPE_CHECKING:
     from coder.mesh.description import NodeStatus
@@ -22,7 +23,7 @@ MAX_LOG = 10 << 20
 """Bytes returned of the log's end."""
 
 
-def netcheck_report(status: NodeStatus) -> dict[str, Any]:
+def netcheck_report(status: NodeStatus) -> JsonObject:
     """Return the latest results of STUN and the relays, in the field names of Tailscale's NetInfo."""
     warnings = []
     if status.mapping_varies:

@@ -16,12 +16,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coder.agent.disk import Threads, on_disk
 from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, message_reply
 from coder.agent.state import AgentState
 from coder.agent.workspace.files import read_regular, workdir
+from coder.base.json_types import JsonObject
 
 if TYPE_CHECKING:
     import tarfile
@@ -43,7 +44,7 @@ class _Bundle:
 
     requested: list[str]
     data: io.BytesIO = field(default_factory=io.BytesIO)
-    files: list[dict[str, Any]] = field(default_factory=list)
+    files: list[JsonObject] = field(default_factory=list)
     errors: list[dict[str, str]] = field(default_factory=list)
     stopped: threading.Event = field(default_factory=threading.Event)
     "Set when the request was cancelled."

@@ -20,6 +20,7 @@ from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, js
 from coder.agent.network.whole_files import WHOLE_FILE_ROUTES
 from coder.agent.state import AgentState
 from coder.agent.workspace.files import NotRegularError, read_regular
+from coder.base.json_types import Json, JsonObject
 
 MAX_FILE, MAX_EDITED = 1 << 20, 16 << 20
 MAX_LINE = 1024
@@ -57,7 +58,7 @@ async def _read_lines(_state: AgentState, request: HttpRequest) -> HttpReply:
     return json_reply(200, {"success": True, **originals})
 
 
-def _numbered_lines(path: Path, limits: Mapping[str, int]) -> dict[str, Any]:
+def _numbered_lines(path: Path, limits: Mapping[str, int]) -> JsonObject:
     limit = limits["max_file_size"]
     content = _content(path, limit, f"the file has more than {limit} bytes: read it in parts")
     lines = content.decode("utf-8", "replace").split("\n")
@@ -140,7 +141,7 @@ def _editable(path: Path) -> str:
     return _content(path, MAX_EDITED, f"{path} is too large to be edited").decode()
 
 
-def edited(text: str, edits: Sequence[Mapping[str, Any]], name: str) -> str:
+def edited(text: str, edits: Sequence[Mapping[str, Json]], name: str) -> str:
     """Return the text after applying the edits in order. Raises EditError for an ambiguous or missing match."""
     if not edits:
         raise EditError(f"{name}: must specify at least one edit")

@@ -12,7 +12,6 @@ import re
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import trio
 
@@ -24,6 +23,7 @@ from coder.agent.workspace import environment
 from coder.agent.workspace.children import Child, end_group, kill_group
 from coder.agent.workspace.containers import Container
 from coder.agent.workspace.files import workdir
+from coder.base.json_types import Json, JsonObject
 from coder.base.log import get_logger
 
 log = get_logger("agent.pty")
@@ -257,14 +257,14 @@ class _Session:
                 scope.cancel()  # a megabyte without a complete object is not a terminal client
                 return
 
-    def resize(self, height: object, width: object) -> None:
+    def resize(self, height: Json, width: Json) -> None:
         """Set the program's window size to the viewer's; out-of-range sizes are ignored."""
         if self._over or not isinstance(height, int) or not isinstance(width, int):
             return
         if 0 < height < 1 << 16 and 0 < width < 1 << 16:
             system.resize_terminal(self._master, height, width)
 
-    async def _on_message(self, message: dict[str, Any]) -> None:
+    async def _on_message(self, message: JsonObject) -> None:
         self.resize(message.get("height"), message.get("width"))
         text = message.get("data") or ""
         data = _input_bytes(text) if isinstance(text, str) else b""
@@ -296,9 +296,9 @@ def _input_bytes(text: str) -> bytes:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
-def _split_messages(decoder: json.JSONDecoder, buffer: str) -> tuple[list[dict[str, Any]], str]:
+def _split_messages(decoder: json.JSONDecoder, buffer: str) -> tuple[list[JsonObject], str]:
     """Return the complete JSON objects at the front of `buffer`, and the rest. Raises RecursionError."""
-    objects: list[dict[str, Any]] = []
+    objects: list[JsonObject] = []
     at = 0  # the text is cut once: it may be thirty thousand objects of two letters
     while (start := _skip_space(buffer, at)) < len(buffer):
         try:

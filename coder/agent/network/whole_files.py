@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 from coder.agent.disk import on_disk
 from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, json_reply, message_reply
 from coder.agent.state import AgentState
 from coder.agent.workspace.files import NotRegularError, open_regular, read_regular, workdir
+from coder.base.json_types import JsonObject
 
 MAX_FILE = 64 << 20
 "Bytes of one reply; clients request the rest by offset (ours)."
@@ -32,7 +32,7 @@ async def _list_directory(state: AgentState, request: HttpRequest) -> HttpReply:
     )
 
 
-def _entries(directory: Path) -> list[dict[str, Any]]:
+def _entries(directory: Path) -> list[JsonObject]:
     """Return the folder's entries. An unreadable entry (another user's FUSE mount) does not hide the others: pathlib's
     `is_dir` would raise there."""
     return [

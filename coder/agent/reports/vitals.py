@@ -23,6 +23,7 @@ from coder.agent.reports.flight_recorder import FlightRecorder
 from coder.agent.reports.volumes import Usage, read_volumes
 from coder.base.errors import CoderError
 from coder.base.host import container_memory
+from coder.base.json_types import JsonObject
 from coder.base.log import get_logger
 from coder.domain.agents.flight_events import FlightEvent
 from coder.domain.agents.reporting import VITALS_INTERVAL
@@ -77,7 +78,7 @@ async def report_loop(
         await trio.sleep(VITALS_INTERVAL)
 
 
-async def _call(session: Session, body: dict[str, Any]) -> int | None:
+async def _call(session: Session, body: JsonObject) -> int | None:
     """Report on the session; return the status that the route would answer, None for a failure that may pass."""
     try:
         with trio.move_on_after(_TIMEOUT) as timeout:
@@ -121,7 +122,7 @@ def _time(seconds: float) -> str:
         return datetime.fromtimestamp(0, UTC).isoformat()
 
 
-def read_host(disk: Usage) -> dict[str, Any]:
+def read_host(disk: Usage) -> JsonObject:
     """Return the machine's readings; None for an unavailable value."""
     disk_used, disk_total = disk
     memory_used, memory_total = container_memory()

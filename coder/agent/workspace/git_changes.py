@@ -14,13 +14,14 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import trio
 
 from coder.agent.disk import FolderThreads, on_disk
 from coder.agent.platform import system
 from coder.agent.workspace.children import end_group
+from coder.base.json_types import JsonObject
 
 MAX_REPOSITORIES = 32
 MAX_DIFF = 1 << 20
@@ -61,7 +62,7 @@ class Repository:
     unified_diff: str = ""
     removed: bool = False
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> JsonObject:
         fields = asdict(self)
         return fields if self.removed else {name: value for name, value in fields.items() if name != "removed"}
 

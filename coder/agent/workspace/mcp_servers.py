@@ -21,6 +21,7 @@ from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 from coder.agent.workspace.children import end_group, kill_group
 from coder.agent.workspace.files import read_regular, workdir
+from coder.base.json_types import Json, JsonObject
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 
@@ -114,7 +115,7 @@ class _Server:
         assert self.process.stdin is not None  # noqa: S101 - requested
         await self.process.stdin.send_all(json.dumps(message).encode() + b"\n")
 
-    async def _answer(self, ident: int) -> dict[str, Any]:
+    async def _answer(self, ident: int) -> JsonObject:
         """Return the answer to request `ident`. Other messages meanwhile are ignored: logs, and the server's own
         requests with their own ids."""
         while True:
@@ -163,13 +164,13 @@ class ToolServers:
                     for name in list(self._running):
                         nursery.start_soon(self._end, name)
 
-    async def tools(self) -> list[dict[str, Any]]:
+    async def tools(self) -> list[JsonObject]:
         """Return every tool of every server that answers, in the file's order; the servers are asked concurrently.
 
         Raises ToolServerError when the file cannot be read.
         """
         specs = await self._specs()
-        result: dict[str, list[dict[str, Any]]] = {}
+        result: dict[str, list[JsonObject]] = {}
 
         async def list_one(name: str, spec: ServerSpec) -> None:
             try:
@@ -288,7 +289,7 @@ def _split(tool: str, servers: Collection[str]) -> tuple[str, str]:
     return server, tool.removeprefix(server + SEPARATOR)
 
 
-def _is_named(server: str, tool: Mapping[str, Any], servers: Collection[str]) -> bool:
+def _is_named(server: str, tool: Mapping[str, Json], servers: Collection[str]) -> bool:
     """Return whether the tool can be called: it has a name, and the full name does not denote another server's tool."""
     name = tool.get("name")
     if not isinstance(name, str) or not name:
@@ -299,7 +300,7 @@ def _is_named(server: str, tool: Mapping[str, Any], servers: Collection[str]) ->
     return False
 
 
-def _row(server: str, tool: Mapping[str, Any]) -> dict[str, Any]:
+def _row(server: str, tool: Mapping[str, Json]) -> JsonObject:
     schema = tool.get("inputSchema")
     schema = schema if isinstance(schema, dict) else {}
     return {

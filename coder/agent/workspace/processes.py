@@ -21,6 +21,7 @@ from coder.agent.state import AgentState
 from coder.agent.upgrade.handover import KeptProcess
 from coder.agent.workspace import environment, files
 from coder.agent.workspace.children import Child, end_group, kill_group
+from coder.base.json_types import JsonObject
 from coder.base.log import get_logger
 
 log = get_logger("agent")
@@ -59,7 +60,7 @@ class Output:
         middle = f"\n[… {left_out} bytes left out …]\n" if left_out else ""
         return self._head.decode("utf-8", "replace") + middle + self._tail.decode("utf-8", "replace")
 
-    def truncated(self) -> dict[str, Any] | None:
+    def truncated(self) -> JsonObject | None:
         """Return the number of omitted bytes; None when the output is complete."""
         kept = len(self._head) + len(self._tail)
         if kept == self.size:
@@ -82,7 +83,7 @@ class StartedProcess:
     ended: trio.Event = field(default_factory=trio.Event)
     exited: float | None = None
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> JsonObject:
         return {
             "id": self.id,
             "command": self.command,
@@ -131,7 +132,7 @@ class StartedProcess:
         """Send a signal to the whole process group."""
         kill_group(self.process.pid, SIGNALS[signal_name])
 
-    def output_json(self) -> dict[str, Any]:
+    def output_json(self) -> JsonObject:
         return {
             "output": self.output.text(),
             "truncated": self.output.truncated(),
@@ -226,7 +227,7 @@ class Processes:
     def get(self, ident: str) -> StartedProcess | None:
         return self._known.get(ident)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[JsonObject]:
         """Return the running processes first, newer ones before older ones."""
         ordered = sorted(self._known.values(), key=lambda item: (item.exited is not None, -item.started))
         return [item.row() for item in ordered]

@@ -14,13 +14,13 @@ import socket
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import trio
 
 from coder.agent.failure_isolation import isolate_failures
 from coder.agent.upgrade.handover import KeptUnits
 from coder.base.errors import CoderError
+from coder.base.json_types import Json, JsonObject
 from coder.base.log import get_logger
 from coder.base.quoted import quoted
 from coder.domain.agents.startup_units import StartupUnits, UnitError
@@ -32,7 +32,7 @@ READ_TIMEOUT = 10.0
 "Seconds for a request to arrive (ours)."
 
 
-Report = Callable[[Mapping[str, Any]], Awaitable[None]]
+Report = Callable[[Mapping[str, Json]], Awaitable[None]]
 """Raises CoderError when the server rejects the status or is not reachable."""
 
 
@@ -101,7 +101,7 @@ class SyncSocket:
             except (trio.TooSlowError, trio.BrokenResourceError, trio.ClosedResourceError):
                 return
 
-    async def _answer(self, line: bytes) -> dict[str, Any]:
+    async def _answer(self, line: bytes) -> JsonObject:
         try:
             request = json.loads(line)
             verb, unit = request["verb"], str(request.get("unit", ""))
@@ -132,7 +132,7 @@ class SyncSocket:
             return {"error": "the request is invalid"}
         return {"error": f"this agent does not know {quoted(verb)}"}
 
-    async def _start(self, unit: str, timeout: float) -> dict[str, Any]:
+    async def _start(self, unit: str, timeout: float) -> JsonObject:
         with trio.move_on_after(max(0.0, timeout)) as scope:
             while True:
                 changed = self._changed
@@ -145,7 +145,7 @@ class SyncSocket:
         )
         return {"error": f"unit {quoted(unit)} is still waiting for: {missing}"}
 
-    def _status(self, unit: str) -> dict[str, Any]:
+    def _status(self, unit: str) -> JsonObject:
         return {
             **self._row(unit),
             "dependencies": [
@@ -159,7 +159,7 @@ class SyncSocket:
             ],
         }
 
-    def _row(self, unit: str) -> dict[str, Any]:
+    def _row(self, unit: str) -> JsonObject:
         return {"unit": unit, "status": self._units.status(unit), "ready": self._units.is_ready(unit)}
 
 

@@ -58,6 +58,7 @@ from coder.api.workspaces.workspace_settings import (
     UpdateWorkspaceRequest,
     UpdateWorkspaceSharingSettingsRequest,
 )
+from coder.base.json_types import Json
 from coder.domain.foundation.zero import NIL_UUID
 from coder.domain.people import user_secrets as secrets
 from coder.domain.provisioning.provisioners import (
@@ -161,7 +162,7 @@ class Fault:
     listed: bool = True
 
 
-def faults(body: msgspec.Struct, present: Mapping[str, Any] | None = None) -> list[Fault]:
+def faults(body: msgspec.Struct, present: Mapping[str, Json] | None = None) -> list[Fault]:
     """Return the faults of a request, in the order of the table; values in `present` always pass."""
     fields = TABLE.get(type(body), {})
     related = dict(_RELATED.get(type(body), _no_pairs)(body))

@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
+from coder.base.json_types import JsonObject
 from coder.domain.access.policy import NIL
 from coder.domain.apps.app_addresses import AppRequest
 from coder.domain.foundation.signed_tokens import SigningKey, TokenRefused, header_untrusted, verify
@@ -134,18 +135,18 @@ _BEFORE = timedelta(minutes=1)
 """Maximum difference between the clocks of a server and a proxy: a sealed key is valid from then on."""
 
 
-def sealed_claims(api_key: str, now: datetime, lifetime: timedelta) -> dict[str, Any]:
+def sealed_claims(api_key: str, now: datetime, lifetime: timedelta) -> JsonObject:
     """Return the claims of a sealed key, which every workspace proxy checks."""
     moments = {"nbf": int((now - _BEFORE).timestamp()), "exp": int((now + lifetime).timestamp())}
     return {"iss": _ISSUER, "aud": [_AUDIENCE], **moments, "api_key": api_key}
 
 
-def seal(key: SigningKey, claims: dict[str, Any], nonce: bytes) -> str:
+def seal(key: SigningKey, claims: JsonObject, nonce: bytes) -> str:
     """Return a compact JWE with `dir`. `nonce` are 12 bytes that were never used with this key."""
     return _seal(key, claims, {"alg": DIRECT}, "", key.secret, nonce)
 
 
-def seal_wrapped(key: SigningKey, claims: dict[str, Any], random: Callable[[int], bytes]) -> str:
+def seal_wrapped(key: SigningKey, claims: JsonObject, random: Callable[[int], bytes]) -> str:
     """Return a compact JWE with A256GCMKW. `random` returns that many random bytes."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -156,7 +157,7 @@ def seal_wrapped(key: SigningKey, claims: dict[str, Any], random: Callable[[int]
 
 
 def _seal(
-    key: SigningKey, claims: dict[str, Any], head: dict[str, str], wrapped: str, content_key: bytes, nonce: bytes
+    key: SigningKey, claims: JsonObject, head: dict[str, str], wrapped: str, content_key: bytes, nonce: bytes
 ) -> str:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -193,7 +194,7 @@ async def open_key_untrusted(keys: KeyFinder, now: datetime, sealed: str) -> str
     return api_key
 
 
-def _is_known_encryption(head: dict[str, Any]) -> bool:
+def _is_known_encryption(head: JsonObject) -> bool:
     is_known = head.get("alg") in (DIRECT, WRAPPED) and head.get("enc") == _ENCRYPTION
     return is_known and head.get("zip") in (None, "DEF") and "crit" not in head
 

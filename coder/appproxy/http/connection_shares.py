@@ -142,7 +142,7 @@ class ConnectionShares:
             if victim is None:
                 _log.warn("connections are refused: there are too many", address=address)
                 return None
-            _log.warn("connections are closed for those of other addresses", address=victim.holder)
+            _log.warn("connections are closed for those of other addresses", address=str(victim.holder))
             strangers.discard(victim.holder, victim)
             victim.close()
         pays = address not in _LOCAL and not self._is_proxy(address)

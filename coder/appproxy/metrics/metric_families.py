@@ -1,17 +1,19 @@
-"""Metrics in Prometheus' format: counters, gauges, histograms, and their text form (version 0.0.4).
+"""Families of metrics: counters, gauges and histograms under upstream's names, and the page that Prometheus reads.
 
-No library: the usual one renames counters and adds series of its own; here every name is upstream's.
+The library writes the text (format 0.0.4); see docs/decisions/metrics.md. The counts are kept here, because most of
+them are totals that another part counts, and because processes of one server add theirs up.
 """
 
 from __future__ import annotations
 
 import bisect
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
+from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import Metric
 
 Kind = Literal["counter", "gauge", "histogram"]
 Declaration = tuple[str, Kind, str, str]
@@ -20,6 +22,8 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Buckets of requests and loops, in seconds."""
 BUILDS = (1.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0)
 """Buckets of jobs and builds, in seconds."""
+_TOTAL = "_total"
+"""The library adds this suffix to every counter's name; upstream has counters without it."""
 
 
 @dataclass(slots=True)
@@ -112,48 +116,53 @@ class Family:
         """Return the value of a family without labels."""
         return self._values.get((), 0.0)
 
-    def lines(self) -> Iterator[str]:
-        yield f"# HELP {self.name} {self.help}"
-        yield f"# TYPE {self.name} {self.kind}"
+    def collect(self) -> Metric:
+        """Return the family and its samples."""
         if self.kind == "histogram":
-            yield from self._histogram_lines()
-            return
-        if not self._values and not self.labels:
-            yield f"{self.name} 0"
-        for labels, value in sorted(self._values.items()):
-            yield f"{self.name}{_braces(self.labels, labels)} {_number(value)}"
+            return self._collect_histogram()
+        is_named_total = self.kind == "counter" and self.name.endswith(_TOTAL)
+        kind = self.kind if is_named_total or self.kind != "counter" else "unknown"
+        metric = Metric(self.name.removesuffix(_TOTAL) if is_named_total else self.name, self.help, kind)
+        values = self._values if self._values or self.labels else {(): 0.0}
+        for labels, value in sorted(values.items()):
+            metric.add_sample(self.name, dict(zip(self.labels, labels, strict=True)), value)
+        return metric
 
-    def _histogram_lines(self) -> Iterator[str]:
+    def _collect_histogram(self) -> Metric:
         if not self.labels and () not in self._distributions:
             self._distributions[()] = _Distribution([0] * len(self.buckets))
+        metric = Metric(self.name, self.help, self.kind)
         for labels, result in sorted(self._distributions.items(), key=lambda item: item[0]):
-            below = 0
+            named, below = dict(zip(self.labels, labels, strict=True)), 0
             for bound, count in zip(self.buckets, result.counts, strict=True):
                 below += count
-                yield f"{self.name}_bucket{_braces((*self.labels, 'le'), (*labels, _number(bound)))} {below}"
-            yield f"{self.name}_bucket{_braces((*self.labels, 'le'), (*labels, '+Inf'))} {result.count}"
-            yield f"{self.name}_sum{_braces(self.labels, labels)} {_number(result.total)}"
-            yield f"{self.name}_count{_braces(self.labels, labels)} {result.count}"
+                metric.add_sample(f"{self.name}_bucket", {**named, "le": _bound(bound)}, below)
+            metric.add_sample(f"{self.name}_bucket", {**named, "le": "+Inf"}, result.count)
+            metric.add_sample(f"{self.name}_sum", named, result.total)
+            metric.add_sample(f"{self.name}_count", named, result.count)
+        return metric
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """All families, in the order of names."""
+
+    families: Sequence[Family]
+
+    def collect(self) -> Iterable[Metric]:
+        return (family.collect() for family in sorted(self.families, key=lambda family: family.name))
 
 
 def exposition(families: Iterable[Family]) -> str:
     """Return the text of a scrape, in the order of names."""
-    ordered = sorted(families, key=lambda family: family.name)
-    return "\n".join(line for family in ordered for line in family.lines()) + "\n"
+    page = _Page(tuple(families))
+    text = generate_latest(page).decode()
+    for family in page.families:
+        if family.kind == "counter" and not family.name.endswith(_TOTAL):
+            text = text.replace(f"# TYPE {family.name} untyped\n", f"# TYPE {family.name} counter\n", 1)
+    return text
 
 
-def _braces(names: Sequence[str], values: Sequence[str]) -> str:
-    if not names:
-        return ""
-    pairs = (f'{name}="{_escaped(value)}"' for name, value in zip(names, values, strict=True))
-    return "{" + ",".join(pairs) + "}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
-
-
-def _number(value: float) -> str:
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return str(int(value)) if float(value).is_integer() else repr(float(value))
+def _bound(value: float) -> str:
+    """Write a bucket's bound as upstream does: Prometheus compares labels as texts, and the library writes 1.0."""
+    return repr(float(value)).removesuffix(".0")

@@ -135,7 +135,7 @@ async def _bash(api: AgentApi, arguments: Arguments) -> Json:
     if not 0 < limit <= LONGEST_SHELL:
         raise CoderError("mcp", f"timeout_ms must be between 1 and {LONGEST_SHELL}")
     background = arguments.flag("background")
-    request = {"command": arguments.text("command"), "background": background}
+    request: dict[str, Json] = {"command": arguments.text("command"), "background": background}
     ident = (await api.ask_for(StartedCommand, "POST", "processes/start", request)).id
     if background:
         return {"output": f"It runs in the background as process {ident}.", "exit_code": 0}

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
+
+from coder.base.json_types import Json
 
 Ended = Literal["closed", "silent", "stopping", "lost", "unnoticed"]
 """Ways the server saw a connection end: closed by the peer, no answer to pings, the server stopped, the server itself
@@ -119,7 +121,7 @@ def name_cause(evidence: Evidence) -> Verdict:
     raise AssertionError("the last rule always holds")
 
 
-def read_events(ended: Ended, events: Iterable[tuple[str, Mapping[str, Any]]]) -> Evidence:
+def read_events(ended: Ended, events: Iterable[tuple[str, Mapping[str, Json]]]) -> Evidence:
     """Return the evidence in an agent's events, (kind, data) oldest first, about its last lost connection. Untrusted
     data."""
     result = Evidence(ended, reported=True)
@@ -128,7 +130,7 @@ def read_events(ended: Ended, events: Iterable[tuple[str, Mapping[str, Any]]]) -
     return result
 
 
-def _with_event(evidence: Evidence, kind: str, data: Mapping[str, Any]) -> Evidence:
+def _with_event(evidence: Evidence, kind: str, data: Mapping[str, Json]) -> Evidence:
     if data.get("survived") is True:  # of the connection that was lost later, for another reason
         return evidence
     if kind == "started":
@@ -152,10 +154,10 @@ def _with_event(evidence: Evidence, kind: str, data: Mapping[str, Any]) -> Evide
     return evidence
 
 
-def _number(value: object) -> float:
+def _number(value: Json) -> float:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9 else 0.0
 
 
-def _text(value: object) -> str:
+def _text(value: Json) -> str:
     text = value if isinstance(value, str) else ""
     return "".join(char for char in text if char.isprintable())[:200] or "none"

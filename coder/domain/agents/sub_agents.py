@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
+from coder.base.json_types import Json
+
 MAX_SUB_AGENTS = 32
 MAX_APPS = 100
 MAX_TEXT = 8192
@@ -64,7 +66,7 @@ def explain_total(agents: int, apps: int, more_apps: int) -> str:
     return ""
 
 
-def is_from_template(child: UUID, devcontainers: Iterable[Mapping[str, object]]) -> bool:
+def is_from_template(child: UUID, devcontainers: Iterable[Mapping[str, Json]]) -> bool:
     """Return whether the template defined a sub-agent, through the dev containers of its build. Its applications then
     come from the template too, with the template's sharing."""
     return any(item.get("subagent_id") == str(child) for item in devcontainers)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from coder.base.json_types import Json, JsonObject
+
 ACTIONS = (
     "create",
     "write",
@@ -62,15 +64,15 @@ _NAMES = {
 }
 _WITHOUT_TARGET = frozenset({"login", "logout", "register"})
 
-State = Mapping[str, Any]
+State = Mapping[str, Json]
 
 
-def diff(before: State | None, after: State | None, secret: Collection[str] = ()) -> dict[str, dict[str, Any]]:
+def diff(before: State | None, after: State | None, secret: Collection[str] = ()) -> dict[str, JsonObject]:
     """Return the changed fields with old and new values; a secret field only reports that it changed.
 
     A new object is compared with empty values, a deleted one becomes empty.
     """
-    results: dict[str, dict[str, Any]] = {}
+    results: dict[str, JsonObject] = {}
     for name in {**(before or {}), **(after or {})}:
         old = before.get(name) if before is not None else _empty_like((after or {}).get(name))
         new = after.get(name) if after is not None else _empty_like((before or {}).get(name))

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from coder.base.json_types import Json
 from coder.domain.hcl.lexer import HclError
 from coder.domain.hcl.literals import text_literal
 from coder.domain.hcl.values import well_formed
@@ -90,7 +91,7 @@ def _load(text: str, name: str) -> Any:
         raise HclError(f"{name}: invalid JSON: {problem}") from problem
 
 
-def _block(kind: str, labels: int, value: Any, name: str, depth: int, *outer_labels: str) -> Iterator[str]:
+def _block(kind: str, labels: int, value: Json, name: str, depth: int, *outer_labels: str) -> Iterator[str]:
     if depth > _MAX_DEPTH:
         raise HclError(f"{name}: nested too deeply")
     for item in value if isinstance(value, list) else [value]:
@@ -107,7 +108,7 @@ def _block(kind: str, labels: int, value: Any, name: str, depth: int, *outer_lab
         yield "}"
 
 
-def _item(kind: str, key: str, value: Any, name: str, depth: int) -> Iterator[str]:
+def _item(kind: str, key: str, value: Json, name: str, depth: int) -> Iterator[str]:
     if key == _COMMENT:
         return
     if key in _INNER and kind != "locals" and _is_block(value):
@@ -120,11 +121,11 @@ def _item(kind: str, key: str, value: Any, name: str, depth: int) -> Iterator[st
         yield f"{key} = {_value(value, name, depth, literal=kind == 'variable' and key == 'default')}"
 
 
-def _is_block(value: Any) -> bool:
+def _is_block(value: Json) -> bool:
     return isinstance(value, dict) or (isinstance(value, list) and all(isinstance(item, dict) for item in value))
 
 
-def _value(value: Any, name: str, depth: int, *, literal: bool) -> str:
+def _value(value: Json, name: str, depth: int, *, literal: bool) -> str:
     if depth > _MAX_DEPTH:
         raise HclError(f"{name}: nested too deeply")
     if isinstance(value, str):

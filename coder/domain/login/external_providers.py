@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from coder.base.json_types import Json
 from coder.domain.foundation.patterns import PatternProblem, compiled
 
 _PREFIX = "CODER_EXTERNAL_AUTH_"
@@ -181,8 +182,8 @@ def read_providers(env: Mapping[str, str], listed: Any) -> tuple[ExternalProvide
     return providers
 
 
-def _from_environment(env: Mapping[str, str]) -> list[dict[str, Any]]:
-    numbered: dict[int, dict[str, Any]] = {}
+def _from_environment(env: Mapping[str, str]) -> list[dict[str, Json]]:
+    numbered: dict[int, dict[str, Json]] = {}
     for name, value in env.items():
         if not name.startswith(_PREFIX):
             continue
@@ -192,12 +193,12 @@ def _from_environment(env: Mapping[str, str]) -> list[dict[str, Any]]:
     return [numbered[number] for number in sorted(numbered)]
 
 
-def _lowered(item: Mapping[str, Any]) -> dict[str, Any]:
+def _lowered(item: Mapping[str, Json]) -> dict[str, Json]:
     """Normalize keys: `clientID` and `client_id` are one setting."""
     return {re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(name)).lower(): value for name, value in item.items()}
 
 
-def _provider(raw: Mapping[str, Any]) -> ExternalProvider:
+def _provider(raw: Mapping[str, Json]) -> ExternalProvider:
     kind = str(raw.get("type") or "custom").lower()
     known = _KNOWN.get(kind)
     ident = str(raw.get("id") or kind)
@@ -266,7 +267,7 @@ def _joined(base: str, path: str, public: str) -> str:
     return ""
 
 
-def _regex(ident: str, raw: Mapping[str, Any], known: _Known | None, auth_url: str) -> str:
+def _regex(ident: str, raw: Mapping[str, Json], known: _Known | None, auth_url: str) -> str:
     """Return the pattern of the repositories that a provider's tokens are given to git for."""
     text = str(raw.get("regex") or "")
     host = "" if text or known is None else _repository_host(known, auth_url)
@@ -287,7 +288,7 @@ def _repository_host(known: _Known, auth_url: str) -> str:
     return own if known.self_hosted and own else known.host
 
 
-def _pkce(raw: Mapping[str, Any], known: _Known | None) -> bool:
+def _pkce(raw: Mapping[str, Json], known: _Known | None) -> bool:
     methods = raw.get("code_challenge_methods_supported")
     if methods is not None:
         return "S256" in _words(methods)
@@ -300,7 +301,7 @@ def _words(value: Any) -> tuple[str, ...]:
     return tuple(str(item) for item in value or ())
 
 
-def _is_true(value: Any) -> bool:
+def _is_true(value: Json) -> bool:
     return value is True or str(value).lower() in {"1", "t", "true", "yes", "y", "on"}
 
 

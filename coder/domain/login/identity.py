@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from coder.base.json_types import Json
 from coder.domain.foundation.names import name_from
 from coder.domain.foundation.patterns import PatternProblem, compiled
 
-Claims = Mapping[str, Any]
+Claims = Mapping[str, Json]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ comes from the claims of a login.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from coder.base.json_types import Json
 from coder.domain.people.scim_documents import USER_SCHEMA
 
 LIST_SCHEMA = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
@@ -16,7 +16,7 @@ _RESOURCE_TYPE = "urn:ietf:params:scim:schemas:core:2.0:ResourceType"
 _SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:Schema"
 
 
-def listed(documents: Sequence[Any], *, total: int | None = None, start: int = 1) -> dict[str, Any]:
+def listed(documents: Sequence[Json], *, total: int | None = None, start: int = 1) -> dict[str, Json]:
     """Return a ListResponse; `start` is the 1-based index of the first document."""
     return {
         "schemas": [LIST_SCHEMA],
@@ -27,7 +27,7 @@ def listed(documents: Sequence[Any], *, total: int | None = None, start: int = 1
     }
 
 
-def resource_types(url: str) -> dict[str, dict[str, Any]]:
+def resource_types(url: str) -> dict[str, dict[str, Json]]:
     """Return the resource types by id; `url` is the deployment's address."""
     return {
         "User": {
@@ -43,7 +43,7 @@ def resource_types(url: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def schemas(url: str) -> dict[str, dict[str, Any]]:
+def schemas(url: str) -> dict[str, dict[str, Json]]:
     """Return the schemas by id."""
     return {
         USER_SCHEMA: {
@@ -57,8 +57,8 @@ def schemas(url: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _attribute(name: str, kind: str, description: str, **more: Any) -> dict[str, Any]:
-    usual: dict[str, Any] = {
+def _attribute(name: str, kind: str, description: str, **more: Json) -> dict[str, Json]:
+    usual: dict[str, Json] = {
         "name": name,
         "type": kind,
         "multiValued": False,

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from coder.base.json_types import Json, JsonObject
+
 USER_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:User"
 
 _USER = ("schemas", "id", "externalId", "meta", "userName", "name", "displayName", "emails", "active", "Operations")
@@ -25,13 +27,13 @@ _TRUTH = {"true": True, "false": False}
 _PATH_END = re.compile(r"[.\[]")
 
 
-def canonical(document: Mapping[str, object]) -> dict[str, object]:
+def canonical(document: Mapping[str, Json]) -> JsonObject:
     """Return a user, or a change of a user, by the names of RFC 7643; `active` is a boolean or None. Raises ValueError
     for a repeated attribute with different values, and for an `active` that is neither true nor false."""
     return _merged(_fields(document))
 
 
-def patched(document: Mapping[str, object]) -> dict[str, object]:
+def patched(document: Mapping[str, Json]) -> JsonObject:
     """Return the fields a canonical PATCH sets: its operations (RFC 7644 section 3.5.2) after the fields that providers
     send directly. Raises ValueError as `canonical` does, and for an unknown operation on `active`."""
     result = {name: value for name, value in document.items() if name != "Operations"}
@@ -42,7 +44,7 @@ def patched(document: Mapping[str, object]) -> dict[str, object]:
     return result
 
 
-def _fields(document: Mapping[str, object]) -> Iterable[tuple[str, object]]:
+def _fields(document: Mapping[str, Json]) -> Iterable[tuple[str, Json]]:
     """Return each attribute with its plain name, including those nested below the schema's URN."""
     for name, value in document.items():
         lowered = name.lower()
@@ -56,8 +58,8 @@ def _fields(document: Mapping[str, object]) -> Iterable[tuple[str, object]]:
             yield known, _read(known, value)
 
 
-def _merged(fields: Iterable[tuple[str, object]]) -> dict[str, object]:
-    results: dict[str, object] = {}
+def _merged(fields: Iterable[tuple[str, Json]]) -> JsonObject:
+    results: JsonObject = {}
     for name, value in fields:
         if name in results and results[name] != value:
             raise ValueError(f"{name} occurs twice.")
@@ -65,7 +67,7 @@ def _merged(fields: Iterable[tuple[str, object]]) -> dict[str, object]:
     return results
 
 
-def _read(name: str, value: object) -> object:
+def _read(name: str, value: Json) -> Json:
     if name == "active":
         return None if value is None else _truth(value)
     parts = _PARTS.get(name)
@@ -76,23 +78,23 @@ def _read(name: str, value: object) -> object:
     return value
 
 
-def _named(item: Mapping[str, object], names: Mapping[str, str]) -> dict[str, object]:
+def _named(item: Mapping[str, Json], names: Mapping[str, str]) -> JsonObject:
     return _merged((names.get(name.lower(), name), value) for name, value in item.items())
 
 
-def _email(item: dict[str, object]) -> dict[str, object]:
+def _email(item: JsonObject) -> JsonObject:
     primary = item.get("primary")
     return {**item, "primary": _TRUTH.get(primary.lower(), False)} if isinstance(primary, str) else item
 
 
-def _truth(value: object) -> bool:
+def _truth(value: Json) -> bool:
     result = _TRUTH.get(value.lower()) if isinstance(value, str) else value
     if not isinstance(result, bool):
         raise ValueError("active must be true or false.")
     return result
 
 
-def _set_by(operation: Mapping[str, object]) -> dict[str, object]:
+def _set_by(operation: Mapping[str, Json]) -> JsonObject:
     """Return the fields an operation sets. Empty for attributes that are not stored."""
     path, value = operation.get("path"), operation.get("value")
     kind = str(operation.get("op", "")).lower()
@@ -110,7 +112,7 @@ def _set_by(operation: Mapping[str, object]) -> dict[str, object]:
     return fields if sets else {}
 
 
-def _at(path: str, value: object, *, is_removal: bool) -> dict[str, object]:
+def _at(path: str, value: Json, *, is_removal: bool) -> JsonObject:
     """Return the fields a path sets; sub-attributes of a path are not read. `active` has none: a longer path is an
     error."""
     lowered = path.lower()

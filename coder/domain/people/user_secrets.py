@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+
+from coder.base.json_types import Json
 
 MAX_VALUE = 32 << 10
 """Ours: bytes, above any key or certificate chain."""
@@ -54,7 +55,7 @@ def explain_file_path(path: str) -> str:
     return ""
 
 
-def read_pairs(format_name: str, document: Any) -> Mapping[str, str] | str:
+def read_pairs(format_name: str, document: Json) -> Mapping[str, str] | str:
     """Return names and values of an imported file: parsed JSON or YAML, or the text of an env file.
 
     A text instead is the reason for refusal.

@@ -9,7 +9,7 @@ stayed at 80 after its first transfer. Other C libraries are left alone.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from typing import Protocol
 
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
@@ -17,6 +17,12 @@ OWN_MAPPING_FROM = 4 << 20
 """Ours: bytes. Smaller pieces come from the heap, where they are reused; nothing of ours in bulk is larger."""
 KEPT = 8 << 20
 """Ours: free bytes that stay at the heap's end. The extra cost of an idle process that was busy."""
+
+
+class _Setting(Protocol):
+    """A function of glibc's allocator."""
+
+    def __call__(self, *numbers: int) -> int: ...
 
 
 def keep_freed_memory() -> bool:
@@ -35,13 +41,13 @@ def release_freed_memory() -> bool:
     return trim is not None and bool(trim(0))
 
 
-def _function(name: str) -> Callable[..., int] | None:
+def _function(name: str) -> _Setting | None:
     if not sys.platform.startswith("linux"):
         return None
     import ctypes
 
     try:
-        function: Callable[..., int] = getattr(ctypes.CDLL(None), name)
+        function: _Setting = getattr(ctypes.CDLL(None), name)
     except (OSError, AttributeError):
         return None  # musl has no such function
     return function

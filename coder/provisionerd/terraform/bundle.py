@@ -17,11 +17,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import trio
 
 from coder.base.errors import CoderError
+from coder.base.json_types import Json
 from coder.domain.hcl.json_syntax import native_syntax_untrusted
 from coder.domain.hcl.lexer import HclError
 from coder.domain.hcl.parser import parse_file_untrusted
@@ -80,7 +80,7 @@ def _declared(files: Sequence[File]) -> dict[str, dict[str, str]]:
     blocks = [block for file in files for block in file.body.blocks if block.type == "terraform"]
     for inner in (inner for block in blocks for inner in block.body.blocks if inner.type == "required_providers"):
         for name, expression in inner.body.attributes.items():
-            value: Any = constant(expression)
+            value: Json = constant(expression)
             entry = value if isinstance(value, dict) else {"version": str(value)}
             providers[name] = {"source": f"hashicorp/{name}"} | {key: str(text) for key, text in entry.items()}
     return providers

@@ -19,6 +19,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from coder.base.errors import CoderError, explain_error
+from coder.base.json_types import Json, JsonObject
 from coder.domain.rendering.builds import GivenValues, build_values
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import render
@@ -31,7 +32,7 @@ from coder.provisionerd.terraform.extract.extract import extract_plan, extract_s
 from coder.rpc.proto import provisioner_pb2 as pb
 
 
-def explain_plan(plan: dict[str, Any], dot: str) -> dict[str, Any]:
+def explain_plan(plan: JsonObject, dot: str) -> JsonObject:
     """Return the `plan` part of an expectation."""
     complete = pb.PlanComplete(
         dailyCost=changes.daily_cost(plan),
@@ -40,20 +41,20 @@ def explain_plan(plan: dict[str, Any], dot: str) -> dict[str, Any]:
     )
     document_fields = dump(complete)
     kept = {name: document_fields[name] for name in ("dailyCost", "ai_task_count", "resource_replacements")}
-    result: dict[str, Any] = {"plan_complete": kept, **_extracted(extract_plan, plan, dot)}
+    result: JsonObject = {"plan_complete": kept, **_extracted(extract_plan, plan, dot)}
     log = [{"level": "WARN", "output": line} for line in changes.replacement_log(plan)]
     if log:
         result["replacement_log"] = log
     return result
 
 
-def explain_state(state: dict[str, Any], dot: str) -> dict[str, Any]:
+def explain_state(state: JsonObject, dot: str) -> JsonObject:
     """Return the `state` part of an expectation."""
     return _extracted(extract_state, state, dot)
 
 
-def _extracted(extract: Any, document: dict[str, Any], dot: str) -> dict[str, Any]:
-    result: dict[str, Any] = {}
+def _extracted(extract: Any, document: JsonObject, dot: str) -> JsonObject:
+    result: JsonObject = {}
     try:
         extracted = extract(document, dot)
         result["graph_complete"], warnings = dump(extracted.complete), extracted.warnings
@@ -64,7 +65,7 @@ def _extracted(extract: Any, document: dict[str, Any], dot: str) -> dict[str, An
     return result
 
 
-def explain_files(folder: Path) -> dict[str, Any]:
+def explain_files(folder: Path) -> JsonObject:
     """Return the `parse_complete` part of an expectation."""
     template = template_of.read_template(folder)
     return {
@@ -100,7 +101,7 @@ def _request(spec: dict[str, Any], entry: dict[str, Any]) -> RenderRequest:
     )
 
 
-def _render(files: dict[str, bytes], spec: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+def _render(files: dict[str, bytes], spec: JsonObject, entry: JsonObject) -> JsonObject:
     request = _request(spec, entry)
     rendered = render(files, request)
     presets = render_presets(files, request, rendered)
@@ -130,9 +131,9 @@ def _build_values(files: dict[str, bytes], spec: dict[str, Any], entry: dict[str
     return {"name": entry.get("name", ""), **outcome}
 
 
-def dump(message: Message) -> dict[str, Any]:
+def dump(message: Message) -> JsonObject:
     """Return a message as protojson with empty fields written out and absent messages as null."""
-    document_fields: dict[str, Any] = MessageToDict(
+    document_fields: JsonObject = MessageToDict(
         message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )
     _add_nulls(message, document_fields)
@@ -177,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(options: argparse.Namespace) -> dict[str, Any]:
+def _run(options: argparse.Namespace) -> dict[str, Json]:
     if options.command == "parse":
         return explain_files(options.folder)
     if options.command == "parameters":

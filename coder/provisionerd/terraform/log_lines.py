@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from coder.base.json_types import JsonObject
 from coder.rpc.proto import provisioner_pb2 as pb
 
 Line = tuple["pb.LogLevel.ValueType", str]
@@ -32,7 +33,7 @@ _ENDS = {
 }
 
 
-def read_line(raw: bytes) -> tuple[dict[str, Any] | None, str]:
+def read_line(raw: bytes) -> tuple[JsonObject | None, str]:
     """Return (the JSON object, "") or (None, plain text). Never fails: invalid UTF-8 is replaced."""
     text = raw[:MAX_LINE].decode("utf-8", "replace").rstrip("\r\n").replace("\x00", "\ufffd")
     if text.startswith("{"):
@@ -45,7 +46,7 @@ def read_line(raw: bytes) -> tuple[dict[str, Any] | None, str]:
     return None, text
 
 
-def log_lines(event: dict[str, Any]) -> list[Line]:
+def log_lines(event: JsonObject) -> list[Line]:
     """Return the log lines of one event; diagnostics take several."""
     level = _LEVELS.get(str(event.get("@level", "")).lower(), pb.LogLevel.INFO)
     message = str(event["@message"]).replace("\x00", "\ufffd")[:MAX_LINE]
@@ -86,7 +87,7 @@ class StageTimings:
     _open: dict[tuple[str, str], datetime] = field(default_factory=dict)
     _done: list[pb.Timing] = field(default_factory=list)
 
-    def note(self, event: dict[str, Any]) -> None:
+    def note(self, event: JsonObject) -> None:
         kind = event.get("type")
         hook = event.get("hook")
         if kind == "init_output":
@@ -102,7 +103,7 @@ class StageTimings:
             action = {"provision": "provision", "refresh": "state refresh"}.get(key[0], str(hook.get("action", "")))
             self.add(self._open.pop(key), at, action, str(resource.get("implied_provider", "")), key[1], _ENDS[kind])
 
-    def _note_init(self, event: dict[str, Any]) -> None:
+    def _note_init(self, event: JsonObject) -> None:
         code, at = event.get("message_code"), _time(event)
         if code == "initializing_modules_message":
             self._open["load", "modules"] = at
@@ -133,7 +134,7 @@ class StageTimings:
         return self._done
 
 
-def _time(event: dict[str, Any]) -> datetime:
+def _time(event: JsonObject) -> datetime:
     try:
         return datetime.fromisoformat(str(event.get("@timestamp", ""))).astimezone(UTC)
     except ValueError:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
+from coder.base.json_types import JsonObject
 from coder.provisionerd.executors.contract import Emit
 from coder.provisionerd.terraform.log_lines import StageTimings, format_diagnostic, log_lines, read_line
 from coder.provisionerd.terraform.provider_pin import SCHEMA_ERRORS
@@ -70,7 +70,7 @@ class Stage:
         for level, line in log_lines(event):
             self.emit(level, line)
 
-    def _tell_pin(self, diagnostic: dict[str, Any]) -> None:
+    def _tell_pin(self, diagnostic: JsonObject) -> None:
         """Emit the sentence once, and each place it is about."""
         if not self.is_pin_told:
             self.emit(pb.LogLevel.ERROR, self.pin)

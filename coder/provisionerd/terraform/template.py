@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from coder.base.errors import CoderError
+from coder.base.json_types import Json
 from coder.domain.hcl.json_syntax import native_syntax_untrusted
 from coder.domain.hcl.lexer import HclError
 from coder.domain.hcl.literals import text_literal
@@ -128,7 +129,7 @@ def _text(expression: Expression | None) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: Json) -> str:
     if value is None:
         return ""
     if isinstance(value, str):

@@ -18,16 +18,18 @@ def test_every_family_counts() -> None:
     for name, kind, _, _ in FAMILIES:
         assert f"# TYPE {name} {kind}" in lines
     assert {name for name, *_ in (*RELAY, *PROCESS)} <= {name for name, *_ in FAMILIES}
-    assert "coder_derp_server_accepts_total 0" in lines, "not registered yet: there is no relay"
-    assert {"coderd_wsproxy_app_sessions 2", "coderd_wsproxy_app_streams 3", "coderd_wsproxy_registered 1"} <= {*lines}
+    assert "coder_derp_server_accepts_total 0.0" in lines, "not registered yet: there is no relay"
+    assert {"coderd_wsproxy_app_sessions 2.0", "coderd_wsproxy_app_streams 3.0", "coderd_wsproxy_registered 1.0"} <= {
+        *lines
+    }
     relay = DerpServer(PrivateKey.generate(bytes))
     relay.counters.connections = 4
     with metrics.links.counted("GET", "/derp") as answered:
         answered(101)
         lines = _scrape(metrics, is_registered=False, relay=relay)
-        assert 'coderd_api_concurrent_websockets{path="/derp"} 1' in lines
-    assert {"coderd_wsproxy_registered 0", "coder_derp_server_accepts_total 4"} <= {*lines}
-    assert 'promhttp_metric_handler_requests_total{code="200"} 2' in lines
+        assert 'coderd_api_concurrent_websockets{path="/derp"} 1.0' in lines
+    assert {"coderd_wsproxy_registered 0.0", "coder_derp_server_accepts_total 4.0"} <= {*lines}
+    assert 'promhttp_metric_handler_requests_total{code="200"} 2.0' in lines
     assert not any("concurrent_websockets{" in line for line in _scrape(metrics))
 
 
@@ -39,6 +41,6 @@ def test_unknown_methods_share_series() -> None:
             answered(405)
     counted = [line for line in _scrape(metrics) if line.startswith("coderd_api_requests_processed")]
     assert counted == [
-        'coderd_api_requests_processed_total{code="404",method="other",path="/*"} 100',
-        'coderd_api_requests_processed_total{code="405",method="other",path="/derp"} 100',
+        'coderd_api_requests_processed_total{code="404",method="other",path="/*"} 100.0',
+        'coderd_api_requests_processed_total{code="405",method="other",path="/derp"} 100.0',
     ]

@@ -9,6 +9,7 @@ from quart import Blueprint, Response, request
 
 from coder.api.base.refusals import Refusal
 from coder.api.login.oauth2 import OAuth2ClientConfiguration, OAuth2ClientRegistrationResponse, OAuth2Error
+from coder.base.json_types import JsonObject
 from coder.coderd.http.login.oauth2_refusals import P, View, experimental, refusal
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.audited import about
@@ -160,7 +161,7 @@ async def _authenticated_client(client: str) -> OAuth2AppRow:
     return result
 
 
-async def _metadata() -> dict[str, Any]:
+async def _metadata() -> JsonObject:
     try:
         value = await read_document()
     except (ValueError, RecursionError):

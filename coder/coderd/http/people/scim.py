@@ -18,6 +18,7 @@ from quart import Blueprint, Response, request
 from coder.api.base.refusals import Forbidden, Invalid, NotFound, Refusal
 from coder.api.people.users import User
 from coder.appproxy.http.errors import STATUS
+from coder.base.json_types import JsonObject
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.audited import about
 from coder.coderd.http.server.auth import context, known_as, let_in
@@ -351,7 +352,7 @@ def _time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-async def _document() -> dict[str, object]:
+async def _document() -> JsonObject:
     """Return the body by the canonical names. Raises Invalid."""
     try:
         document = await read_document()

@@ -13,6 +13,7 @@ from werkzeug.routing import PathConverter, UnicodeConverter, WebsocketMismatch
 from coder.api.base import codec
 from coder.api.base.refusals import Refusal
 from coder.appproxy.http.errors import envelope_of
+from coder.base.json_types import JsonObject
 from coder.coderd.http.server.auth import CsrfMismatch, check_public_change, context, count_public_request, credentials
 from coder.coderd.http.server.declarations import route_of
 from coder.coderd.http.server.middleware import Middleware
@@ -164,5 +165,5 @@ async def _upgrade_required() -> Response:
     return Response(text, 426, headers, content_type="text/plain; charset=utf-8")
 
 
-def _json(value: dict[str, Any], status: int) -> Response:
+def _json(value: JsonObject, status: int) -> Response:
     return Response(codec.encode(value), status, content_type="application/json; charset=utf-8")

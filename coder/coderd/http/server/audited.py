@@ -11,7 +11,7 @@ import functools
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, cast
 from uuid import UUID
 
 from quart import Response, g, request
@@ -31,7 +31,8 @@ from coder.domain.access.policy import NIL
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
-View = Callable[..., Awaitable[Any]]
+P = ParamSpec("P")
+View = Callable[P, Awaitable[Response]]
 
 
 def origin() -> Origin:
@@ -50,7 +51,7 @@ def _client_ip() -> str:
     return client[0] if client else ""
 
 
-def around(view: View, how: Audited) -> View:
+def around(view: View[P], how: Audited) -> View[P]:
     """Wrap a view so that its entry is written. To be called behind authentication, except for `LOGIN`."""
     if how is LOGIN:
         return _around_login(view)
@@ -58,9 +59,9 @@ def around(view: View, how: Audited) -> View:
         return _around_declaring(view, how)
 
     @functools.wraps(view)
-    async def recorded(*args: Any, **kwargs: Any) -> Any:
+    async def recorded(*args: P.args, **kwargs: P.kwargs) -> Response:
         before = await _take_snapshot(how, None)
-        result = await _ask(view, args, kwargs)
+        result = await _ask(view, *args, **kwargs)
         status = result.status
         # Settings without a name of their own: refusals leave no trace (recorded).
         unnamed = not how.key and not how.target
@@ -74,30 +75,33 @@ def around(view: View, how: Audited) -> View:
 class _Result:
     """Result of a view: a response or a refusal."""
 
-    __slots__ = ("_refusal", "answer", "status")
+    __slots__ = ("_outcome", "status")
 
-    def __init__(self, answer: Any, refusal: Refusal | None) -> None:
-        self.answer = answer
-        self._refusal = refusal
-        self.status: int = answer.status_code if refusal is None else envelope_of(refusal)[0]
+    def __init__(self, outcome: Response | Refusal) -> None:
+        self._outcome: Response | Refusal | None = outcome
+        self.status: int = envelope_of(outcome)[0] if isinstance(outcome, Refusal) else outcome.status_code
 
-    def pass_on(self) -> Any:
+    @property
+    def answer(self) -> Response | None:
+        return self._outcome if isinstance(self._outcome, Response) else None
+
+    def pass_on(self) -> Response:
         """Return the response, or raise the refusal, once. A refusal's traceback holds every frame it passes through: a
         frame with a name for it would also hold the request's body until cycles are collected."""
-        refusal, self._refusal = self._refusal, None
-        if refusal is None:
-            return self.answer
+        outcome, self._outcome = self._outcome, None
+        if isinstance(outcome, Response):
+            return outcome
         try:
-            raise refusal
+            raise outcome or LookupError("the result was passed on before")
         finally:
-            del refusal
+            del outcome
 
 
-async def _ask(view: View, args: Any, kwargs: Any) -> _Result:
+async def _ask(view: View[P], *args: P.args, **kwargs: P.kwargs) -> _Result:
     try:
-        return _Result(await view(*args, **kwargs), None)
+        return _Result(await view(*args, **kwargs))
     except Refusal as refusal:
-        return _Result(None, refusal)
+        return _Result(refusal)
 
 
 async def _record(how: Audited, before: AuditSnapshot | None, answer: Response | None, status: int) -> None:
@@ -186,10 +190,10 @@ async def about(
     g.about = _About(key, name, by, action or how.action, before)
 
 
-def _around_declaring(view: View, how: Audited) -> View:
+def _around_declaring(view: View[P], how: Audited) -> View[P]:
     @functools.wraps(view)
-    async def recorded(*args: Any, **kwargs: Any) -> Any:
-        result = await _ask(view, args, kwargs)
+    async def recorded(*args: P.args, **kwargs: P.kwargs) -> Response:
+        result = await _ask(view, *args, **kwargs)
         status = result.status
         declaration: _About | None = g.get("about")
         if declaration is not None:
@@ -244,10 +248,10 @@ async def do_afterwards(email: str, work: Callable[[], Awaitable[object]]) -> No
     await ctx.services.deferred_work.enqueue(f"{how.action} {how.kind}", do)
 
 
-def _around_login(view: View) -> View:
+def _around_login(view: View[P]) -> View[P]:
     @functools.wraps(view)
-    async def recorded(*args: Any, **kwargs: Any) -> Any:
-        result = await _ask(view, args, kwargs)
+    async def recorded(*args: P.args, **kwargs: P.kwargs) -> Response:
+        result = await _ask(view, *args, **kwargs)
         email = str(getattr(g.get("sent"), "email", ""))
         if email and "\0" not in email:
             event = AuditEvent("api_key", "login", origin(), result.status)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from coder.api.base import codec
 from coder.api.base.refusals import Unauthenticated
+from coder.appproxy.http.asgi import Application, Message, Receive, Send
 from coder.appproxy.http.connection_shares import authenticated_as
 from coder.appproxy.http.errors import envelope_of
 from coder.appproxy.http.hypercorn_fixes import FAST_PATHS
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 Answer = Callable[["Context", Caller, Query], Awaitable[Any]]
-Message = dict[str, Any]
 Headers = list[tuple[bytes, bytes]]
 Reply = tuple[int, Headers, bytes]
 
@@ -76,12 +76,12 @@ async def _send(send: Any, status: int, headers: Headers, body: bytes) -> None:
 class FastPath:
     """ASGI application in front of another one."""
 
-    def __init__(self, app: Any, ctx: Context) -> None:
+    def __init__(self, app: Application, ctx: Context) -> None:
         self._app = app
         self._ctx = ctx
         self._limits = ctx.services.rate_limits
 
-    async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         is_get = scope["type"] == "http" and scope["method"] == "GET"
         if is_get and (reply := await self._public(scope)) is not None:
             await _send(send, *reply)

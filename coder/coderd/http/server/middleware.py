@@ -10,12 +10,13 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
+from coder.appproxy.http.asgi import Message, Receive, Send
 from coder.appproxy.http.client_address import TrustedProxies
 from coder.appproxy.http.rate_limits import NO_ANSWER
 from coder.appproxy.http.request_bounds import TOO_MANY_PARAMETERS, has_too_many
@@ -44,10 +45,6 @@ _ROUTE_ARGUMENT = re.compile(r"<(?:[^:>]*:)?([^>]*)>")
 _ANY_HOST = ("/healthz", "/derp", "/latency-check", "/api/v2/replicas")
 """Paths that load balancers, relays and other replicas request under any host name."""
 _QUIET = ("/healthz", "/latency-check", "/derp/latency-check", "/bin/", "/assets/", "/icon/")
-
-Message = dict[str, Any]
-Send = Callable[[Message], Awaitable[None]]
-Receive = Callable[[], Awaitable[Message]]
 
 
 @cache  # bounded by the server's number of routes

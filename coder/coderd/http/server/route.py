@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from quart import Blueprint
+from quart import Blueprint, Response
 
 from coder.appproxy.http.request_bounds import PUBLIC_LIMIT
 from coder.coderd.http.server import audited
@@ -23,7 +23,9 @@ from coder.domain.access.route_scopes import BY_SECRET, Scope, Unscoped, named
 if TYPE_CHECKING:
     from coder.coderd.http.server.audit_rules import Audited
 
-View = TypeVar("View", bound=Callable[..., Awaitable[Any]])
+P = ParamSpec("P")
+T = TypeVar("T")
+View = TypeVar("View", bound=Callable[..., Awaitable[Response | None]])
 WEBSOCKET = "WEBSOCKET"
 _STRANGERS = frozenset({Unscoped.PUBLIC, Unscoped.OPTIONAL, Unscoped.CLIENT, Unscoped.APPLICATION, Unscoped.STREAM})
 """Callers that may send a body before authentication."""
@@ -107,14 +109,14 @@ def _guarded(declaration: Route) -> Callable[..., Awaitable[Any]]:
     return cast("Callable[..., Awaitable[Any]]", guarded)
 
 
-def _within_scope(view: Callable[..., Awaitable[Any]], scope: Scope) -> Callable[..., Awaitable[Any]]:
+def _within_scope(view: Callable[P, Awaitable[T]], scope: Scope) -> Callable[P, Awaitable[T]]:
     """Wrap the view for keys whose scope covers the route."""
     names = named(scope)
     if not names:
         return view
 
     @functools.wraps(view)
-    async def scoped(*args: Any, **kwargs: Any) -> Any:
+    async def scoped(*args: P.args, **kwargs: P.kwargs) -> T:
         require_scope(caller().subject, names)
         return await view(*args, **kwargs)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
+from coder.appproxy.http.asgi import Application, Message, Receive, Send
 from coder.coderd.http.server.middleware import route_label
 from coder.coderd.services.telemetry.tracing import Tracing
 
-Message = dict[str, Any]
 _TRACE_CONTEXT = (b"traceparent", b"tracestate")
 _FAILED = 500
 
@@ -16,13 +13,11 @@ _FAILED = 500
 class Traced:
     """ASGI application inside, with its requests traced."""
 
-    def __init__(self, app: Any, tracing: Tracing) -> None:
+    def __init__(self, app: Application, tracing: Tracing) -> None:
         self._app = app
         self._tracing = tracing
 
-    async def __call__(
-        self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
-    ) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return

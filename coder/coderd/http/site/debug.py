@@ -17,6 +17,7 @@ from coder.api.login.oauth2 import OIDCClaimsResponse
 from coder.api.site.deployment import DebugProfileOptions
 from coder.api.site.health import HealthcheckReport, HealthSettings, UpdateHealthSettings
 from coder.appproxy.http.request_bounds import PUBLIC_LIMIT
+from coder.base.json_types import JsonObject
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.server.audit_rules import Audited
@@ -92,7 +93,7 @@ async def get_health() -> Response:
         return Response(_text(report), content_type="text/plain; charset=utf-8")
     if form == "simple":
         names = ("derp", "access_url", "websocket", "database", "workspace_proxy", "provisioner_daemons")
-        healthy: dict[str, Any] = {name: getattr(report, name).severity != "error" for name in names}
+        healthy: JsonObject = {name: getattr(report, name).severity != "error" for name in names}
         return reply({"time": report.time, "healthy": report.healthy, **healthy})
     return reply(report)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.base.json_types import JsonObject
 from coder.coderd.services.access.workspace_access import lock_workspace
 from coder.coderd.store.agents import agent_stats as stats_store
 from coder.coderd.store.agents import system_agents
@@ -39,5 +40,5 @@ async def _record_usage(
             "agent_id": location.agent.id,
             "usage": True,
         }
-        counts: dict[str, Any] = {f"session_count_{app.replace('-', '_')}": 1}
+        counts: JsonObject = {f"session_count_{app.replace('-', '_')}": 1}
         await stats_store.insert_stats(tx, **stats, **counts)

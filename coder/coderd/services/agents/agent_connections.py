@@ -14,13 +14,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import trio
 
 from coder.base.exception_groups import single_failure
 from coder.base.ids import new_uuid
+from coder.base.json_types import JsonObject
 from coder.base.log import get_logger
 from coder.coderd.services.agents import disconnects
 from coder.coderd.services.agents.agent_access import find_current_agent
@@ -147,7 +148,7 @@ class Pings:
     def answered(self, seconds: float) -> None:
         self._recent.append(seconds)
 
-    def reading(self) -> dict[str, Any] | None:
+    def reading(self) -> JsonObject | None:
         """Return the median in milliseconds and the share of retransmissions in percent; None before the first."""
         if not self._recent:
             return None

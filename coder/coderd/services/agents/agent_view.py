@@ -19,6 +19,7 @@ from coder.api.agents.agents import (
     WorkspaceApp,
     WorkspaceAppStatus,
 )
+from coder.base.json_types import Json
 from coder.coderd.store.agents.agent_apps import AppDetail, AppRow, AppStatusRow
 from coder.coderd.store.agents.agent_scripts import ScriptRow
 from coder.coderd.store.agents.agents import AgentRow, LogSourceRow
@@ -52,7 +53,7 @@ class AgentViewContext:
     workspace_name: str = ""
     owner_username: str = ""
     inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT
-    latency: Callable[[UUID], Mapping[str, Any] | None] | None = None
+    latency: Callable[[UUID], Mapping[str, Json] | None] | None = None
     "`{latency_ms, preferred}` by region name for an agent id, as the agent reported to the coordinator."
 
 

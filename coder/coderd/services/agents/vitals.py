@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coder.api.agents.agent_health import AgentLight, AgentLights, AgentVitals, LightValue
 from coder.api.base.refusals import Invalid
+from coder.base.json_types import JsonObject
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.services.agents.report_batches import VitalsReport
@@ -46,7 +47,7 @@ async def report(ctx: Context, current: CurrentAgent, vitals: AgentVitals) -> No
     if unknown:
         raise Invalid("Unknown kind of event.", f"Kinds are {', '.join(KINDS)}.")
     now = ctx.clock.now()
-    reading: dict[str, Any] = {name: _finite(getattr(vitals, name)) for name in (*_READINGS, *_PEERS)}
+    reading: JsonObject = {name: _finite(getattr(vitals, name)) for name in (*_READINGS, *_PEERS)}
     reading["clock_off_s"] = round((vitals.sent_at - now).total_seconds(), 1)
     await ctx.services.api.report_batches.vitals.add(VitalsReport(current, reading, vitals.events, now))
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
 from coder.api.base.refusals import Refusal
-from coder.base.log import Logger
+from coder.base.log import Logger, LogValue
 
 Item = TypeVar("Item")
 Done = TypeVar("Done")
@@ -21,7 +21,7 @@ async def process_items(
     failed: str,
     items: Iterable[Item],
     step: Callable[[Item], Awaitable[Done | None]],
-    named: Callable[[Item], Mapping[str, object]],
+    named: Callable[[Item], Mapping[str, LogValue]],
     *,
     most: int | None = None,
 ) -> list[Done]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from coder.base.ids import new_uuid
+from coder.base.json_types import Json
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.login.oauth2_apps import new_secret, secret_row
 from coder.coderd.services.login.oauth2_client_authentication import GrantError
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _METHODS = ("client_secret_basic", "client_secret_post", "none")
 _GRANTS = ("authorization_code", "refresh_token")
-_DEFAULTS: Mapping[str, Any] = {
+_DEFAULTS: Mapping[str, Json] = {
     "grant_types": list(_GRANTS),
     "response_types": ["code"],
     "token_endpoint_auth_method": "client_secret_basic",
@@ -90,7 +91,7 @@ async def find_client(ctx: Context, client_id: UUID, authorization: str) -> OAut
     return row
 
 
-async def change(ctx: Context, row: OAuth2AppRow, metadata: Mapping[str, Any]) -> OAuth2AppRow:
+async def change(ctx: Context, row: OAuth2AppRow, metadata: Mapping[str, Json]) -> OAuth2AppRow:
     """Replace the client's metadata. Raises GrantError.
 
     A client that becomes public loses the permission to log in users without PKCE.
@@ -146,7 +147,7 @@ def _accepted(requested: Mapping[str, Any]) -> dict[str, Any]:
     return metadata
 
 
-def _type_problem(metadata: Mapping[str, Any]) -> str:
+def _type_problem(metadata: Mapping[str, Json]) -> str:
     """Return the fault of a value with another type than RFC 7591 section 2 says, or too long: any client may
     register.
     """

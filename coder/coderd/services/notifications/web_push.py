@@ -15,6 +15,7 @@ import trio
 
 from coder.api.base import codec
 from coder.api.notifications.notifications import WebpushMessage, WebpushMessageAction
+from coder.base.json_types import JsonObject
 from coder.coderd.services.notifications.push_services import PushRefused
 from coder.coderd.services.notifications.vapid_keys import site_keys
 from coder.coderd.store.notifications import web_push as store
@@ -94,7 +95,7 @@ def encode(message: WebpushMessage) -> bytes:
     return encoded
 
 
-def message_of(payload: dict[str, object]) -> WebpushMessage:
+def message_of(payload: JsonObject) -> WebpushMessage:
     """Return the message to show for the payload of an inbox notification."""
     from coder.domain.foundation.markdown import plain_text
 

@@ -16,6 +16,7 @@ from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.groups import load_group, show
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.store.engine import names as name_store
+from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.people import groups as store
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people.groups import EVERYONE, GroupRow
@@ -34,7 +35,7 @@ async def create_group(
     new = Class("group", organization_id=organization.id)
     await require_lasting(ctx, subject, "create", new, "group", hidden=False)
     _check_reserved(request.name)
-    values = {
+    values: ColumnValues = {
         "id": new_uuid(),
         "organization_id": organization.id,
         "name": request.name,

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from coder.api.base.refusals import Conflict, Invalid, NotFound
 from coder.api.field_rules.rules import is_email
+from coder.base.json_types import Json, JsonObject
 from coder.coderd.services.people import new_users, organization_settings, user_changes
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import system_users
@@ -42,7 +43,7 @@ class ScimUser:
     active: bool | None
 
 
-def canonical(document: Mapping[str, object]) -> dict[str, object]:
+def canonical(document: Mapping[str, Json]) -> JsonObject:
     """Return the provider's document with the names that `describe` reads. Raises Invalid."""
     try:
         return scim_documents.canonical(document)
@@ -50,7 +51,7 @@ def canonical(document: Mapping[str, object]) -> dict[str, object]:
         raise Invalid(str(error)) from None
 
 
-def patched(document: Mapping[str, object]) -> dict[str, object]:
+def patched(document: Mapping[str, Json]) -> JsonObject:
     """Return the attributes that a canonical patch sets. Raises Invalid."""
     try:
         return scim_documents.patched(document)

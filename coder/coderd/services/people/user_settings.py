@@ -14,6 +14,7 @@ from coder.api.people.user_settings import (
     UserAppearanceSettings,
     UserPreferenceSettings,
 )
+from coder.base.json_types import JsonObject
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.store.people import users as store
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _APPEARANCE = "appearance."
 _PREFERENCES = "preferences."
 _FONTS = ("", "ibm-plex-mono", "fira-code", "jetbrains-mono", "source-code-pro", "geist-mono")
-_DEFAULTS: dict[str, Any] = {
+_DEFAULTS: JsonObject = {
     "task_notification_alert_dismissed": False,
     "thinking_display_mode": "auto",
     "shell_tool_display_mode": "always_collapsed",

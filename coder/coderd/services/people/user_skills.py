@@ -16,6 +16,7 @@ from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.object_limits import within_limit
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
+from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.people import system_user_skills
 from coder.coderd.store.people import user_skills as store
 from coder.coderd.store.people.user_skills import SkillRow
@@ -95,7 +96,7 @@ async def update_skill(
     if head.name != row.name:
         raise InvalidFields(("content", f'the head says name "{head.name}", but the skill is called "{row.name}"'))
     now = ctx.clock.now()
-    values = {"description": head.description, "content": request.content, "updated_at": now}
+    values: ColumnValues = {"description": head.description, "content": request.content, "updated_at": now}
 
     async def write(tx: Tx) -> None:
         async with within_limit(tx, "skills", user.id, now):

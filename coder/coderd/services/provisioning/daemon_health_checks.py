@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
 from uuid import UUID
 
 import h11
@@ -16,6 +16,7 @@ from coder.api.base.refusals import BadGateway
 from coder.api.base.struct import ApiStruct
 from coder.api.provisioning.provisioners import DaemonHost, DaemonSlots
 from coder.appproxy.agents.dialing import open_dialer
+from coder.base.json_types import JsonObject
 from coder.base.log import get_logger
 from coder.coderd.services.network.stream_http import exchange
 from coder.coderd.services.provisioning.connected_daemon import Worker
@@ -86,9 +87,9 @@ class HealthReport(ApiStruct):
     jobs: list[str]
 
 
-def _read_report_untrusted(body: bytes) -> dict[str, Any]:
+def _read_report_untrusted(body: bytes) -> JsonObject:
     """Return a daemon's report. Raises ValueError for a malformed or oversized one."""
     if len(body) > _MAX_REPORT:
         raise ValueError("the answer is too large")
-    report: dict[str, Any] = msgspec.to_builtins(codec.decode(body, HealthReport))
+    report: JsonObject = msgspec.to_builtins(codec.decode(body, HealthReport))
     return report

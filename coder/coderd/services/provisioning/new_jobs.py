@@ -9,10 +9,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.base.ids import new_uuid
+from coder.base.json_types import Json
 from coder.coderd.services.foundation.object_limits import within_limit
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.provisioning import jobs as job_store
@@ -39,7 +40,7 @@ class NewJob:
     provisioner: str
     file_id: UUID
     type: JobType
-    input: Mapping[str, Any]
+    input: Mapping[str, Json]
     tags: Tags
     "Required tags, normalized by `normalize_tags` (`coder/domain/provisioning/tags.py`)."
     priority: int = 0

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from coder.base.errors import CoderError
 from coder.base.ids import new_uuid
+from coder.base.json_types import Json, JsonObject
 from coder.coderd.services.access.token_masking import mask_build_tokens
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents import agents as agent_store
@@ -291,7 +292,7 @@ def _display_apps(agent: pb.Agent) -> list[str]:
     return [name for name in names if getattr(agent.display_apps, name)]
 
 
-def _monitoring(agent: pb.Agent) -> dict[str, Any]:
+def _monitoring(agent: pb.Agent) -> JsonObject:
     if not agent.HasField("resources_monitoring"):
         return {}
     monitoring = agent.resources_monitoring
@@ -422,7 +423,7 @@ async def _check_texts(rows: _Rows, turns: Turns) -> None:
                 raise BadResultError(f"{item.name} of {type(row).__name__.removesuffix('Row')} contains a zero byte")
 
 
-def _has_zero_byte(value: object) -> bool:
+def _has_zero_byte(value: Json) -> bool:
     if isinstance(value, str):
         return "\x00" in value
     if isinstance(value, dict):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import trio
 from msgspec import UNSET
@@ -23,6 +23,7 @@ from coder.api.site.health import (
     ServerInfoMessage,
     STUNReport,
     TailDERPNode,
+    TailDERPRegion,
 )
 from coder.base.duration import format_duration
 from coder.base.errors import CoderError
@@ -54,13 +55,12 @@ class _RegionResult:
 async def check_relays(ctx: Context) -> DERPHealthReport:
     """Check that each relay of the map can be reached and forwards messages."""
     relays: DerpMap = derp_map.current_map(ctx)
-    described = derpmap.to_json(relays).get("Regions", {})
     dialer = RelayDialer(DialPolicy(url=ctx.access_url))
     results: dict[str, _RegionResult] = {}
 
     async def check_region(region: DerpRegion) -> None:
         key = str(region.region_id)
-        results[key] = await _check_region(dialer, region, described[key])
+        results[key] = await _check_region(dialer, region)
 
     async with trio.open_nursery() as nursery:
         for region in relays.regions.values():
@@ -70,18 +70,21 @@ async def check_relays(ctx: Context) -> DERPHealthReport:
     return relays_report({key: result.report for key, result in results.items()}, latency, _remarks(relays, latency))
 
 
-async def _check_region(dialer: RelayDialer, region: DerpRegion, described: dict[str, Any]) -> _RegionResult:
+async def _check_region(dialer: RelayDialer, region: DerpRegion) -> _RegionResult:
+    described = derpmap.region_to_json(region)
     result = _RegionResult(
-        DERPRegionReport(healthy=True, severity="ok", warnings=[], region=cast("Any", described), node_reports=[])
+        DERPRegionReport(
+            healthy=True, severity="ok", warnings=[], region=cast("TailDERPRegion", described), node_reports=[]
+        )
     )
     reports: dict[int, DERPNodeReport] = {}
 
-    async def check_node(index: int, node: DerpNode, description: dict[str, object]) -> None:
-        reports[index] = await _check_node(dialer, region, node, description, result.latencies)
+    async def check_node(index: int, node: DerpNode) -> None:
+        reports[index] = await _check_node(dialer, region, node, result.latencies)
 
     async with trio.open_nursery() as nursery:
-        for index, (node, description) in enumerate(zip(region.nodes, described.get("Nodes") or (), strict=True)):
-            nursery.start_soon(check_node, index, node, description)
+        for index, node in enumerate(region.nodes):
+            nursery.start_soon(check_node, index, node)
     nodes = result.report.node_reports = [reports[index] for index in sorted(reports)]
     warnings = [warning for node in nodes for warning in node.warnings]
     broken = sum(not node.healthy for node in nodes)
@@ -96,13 +99,13 @@ async def _check_region(dialer: RelayDialer, region: DerpRegion, described: dict
 
 
 async def _check_node(
-    dialer: RelayDialer, region: DerpRegion, node: DerpNode, description: dict[str, Any], latencies: list[float]
+    dialer: RelayDialer, region: DerpRegion, node: DerpNode, latencies: list[float]
 ) -> DERPNodeReport:
     report = DERPNodeReport(
         healthy=True,
         severity="ok",
         warnings=[],
-        node=cast("TailDERPNode", description),
+        node=cast("TailDERPNode", derpmap.node_to_json(node)),
         node_info=ServerInfoMessage(TokenBucketBytesPerSecond=0, TokenBucketBytesBurst=0),
         can_exchange_messages=False,
         round_trip_ping="0s",

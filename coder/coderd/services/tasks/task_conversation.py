@@ -23,6 +23,7 @@ import trio
 from coder.api.base import codec
 from coder.api.base.refusals import BadGateway, Conflict, Invalid, NotFound, Refusal, TooLarge
 from coder.api.tasks.tasks import TaskLogEntry, TaskLogsResponse
+from coder.base.json_types import Json
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
 from coder.coderd.services.agents import agent_http
@@ -212,7 +213,7 @@ async def remember(ctx: Context, subject: Subject, owner_id: UUID, reference: st
     await ctx.db.run(store.put_snapshot, view.task.id, SnapshotRow(rows, ctx.clock.now()))
 
 
-def _storable(messages: Sequence[_Message]) -> list[dict[str, Any]]:
+def _storable(messages: Sequence[_Message]) -> list[dict[str, Json]]:
     """Convert the messages to JSON without NUL, which the database rejects."""
     return [
         {name: value.replace("\x00", "❌") if isinstance(value, str) else value for name, value in row.items()}

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
+from coder.base.json_types import JsonObject
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
 from coder.coderd.services.audit import audit
@@ -83,7 +84,7 @@ def _event(
     after: dict[str, Any] | None,
     **additional: Any,
 ) -> AuditEvent:
-    def snapshot(state: dict[str, Any] | None) -> AuditSnapshot | None:
+    def snapshot(state: JsonObject | None) -> AuditSnapshot | None:
         return AuditSnapshot(row.id, row.name, None, "", "", state) if state is not None else None
 
     fields = {"wireguard_client": row.name, **additional}

@@ -20,6 +20,7 @@ import trio
 from coder.api.base import codec
 from coder.api.base.refusals import NotFound
 from coder.api.workspaces.workspaces import Workspace
+from coder.base.json_types import JsonObject
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import reveals_values, workspace_resource
 from coder.coderd.services.workspaces.change_feed import PING_EVERY
@@ -147,12 +148,12 @@ async def _watch_snapshots(
             watch.drain()
 
 
-async def watch_connections(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[dict[str, Any] | None]:
+async def watch_connections(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[JsonObject | None]:
     """Yield the build's state and each agent's, at once and after each change, for clients that wait to connect.
 
     Raises NotFound before the first item.
     """
-    sent: dict[str, Any] = {}
+    sent: JsonObject = {}
     async with aclosing(_watch_snapshots(ctx, subject, workspace_id)) as snapshots:  # type: ignore[type-var]
         async for snapshot in snapshots:
             if snapshot is None:

@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select, text, tuple_, update
 
 from coder.coderd.store.engine.pubsub import notify, notify_all
+from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.tables.oauth2 import (
     oauth2_provider_app_codes,
     oauth2_provider_app_made_keys,
@@ -196,13 +197,13 @@ async def touch(
     activate: bool,
 ) -> None:
     """Record the use of a key, extend it when `expires_at` is passed, activate a dormant user."""
-    values: dict[str, Any] = {"last_used": now, "ip_address": ip}  # a use does not change the key itself
+    values: ColumnValues = {"last_used": now, "ip_address": ip}  # a use does not change the key itself
     if user_agent:  # a missing user agent keeps the last one
         values["user_agent"] = user_agent
     if expires_at is not None:
         values["expires_at"] = expires_at
     # last_seen_at counts as a change, too: clients find both times equal
-    seen: dict[str, Any] = {"last_seen_at": now, "updated_at": now}
+    seen: ColumnValues = {"last_seen_at": now, "updated_at": now}
     if activate:  # a user suspended since the caller was read stays suspended
         seen["status"] = case((users.c.status == "dormant", "active"), else_=users.c.status)
     # Locks the user first, as the deletion of all keys of a user does.

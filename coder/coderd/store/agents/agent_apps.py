@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by, insert
 from coder.coderd.store.engine.metadata import Uuid
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.engine.rows import column_values, json_time
+from coder.coderd.store.engine.sql_types import SqlRow
 from coder.coderd.store.tables.agents import workspace_agents, workspace_app_statuses, workspace_apps
 from coder.coderd.store.tables.builds import workspace_builds
 
@@ -100,7 +101,7 @@ async def list_apps(tx: Tx, agent_ids: Sequence[UUID]) -> list[AppDetail]:
     return [_app_detail(row) for row in await _APPS.fetch(tx, ids=agent_ids)]
 
 
-def _app_detail(row: Any) -> AppDetail:
+def _app_detail(row: SqlRow) -> AppDetail:
     app = AppRow(*row[:-1])
     statuses = [
         AppStatusRow(UUID(s[0]), json_time(s[1]), UUID(s[2]), app.agent_id, app.id, s[3], s[4], s[5])

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import JSON, ColumnElement, Select, and_, any_, bindparam, exists, func, select, text, update
+from sqlalchemy import JSON, ColumnElement, and_, any_, bindparam, exists, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from coder.coderd.store.agents.agent_apps import AppRow, put_app
@@ -22,6 +22,7 @@ from coder.coderd.store.agents.agent_scripts import ScriptRow
 from coder.coderd.store.engine.metadata import Uuid
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.engine.rows import column_values, json_time
+from coder.coderd.store.engine.sql_types import ColumnValues, Query, SqlRow
 from coder.coderd.store.engine.turns import insert_rows
 from coder.coderd.store.tables.agents import (
     workspace_agent_log_sources,
@@ -121,7 +122,7 @@ class AgentDetail:
 
 AGENT_COLUMNS = tuple(workspace_agents.c[field.name] for field in fields(AgentRow))
 
-PLACE: Select[Any] = (
+PLACE: Query = (
     select(
         *AGENT_COLUMNS,
         workspaces.c.id,
@@ -149,7 +150,7 @@ PLACE: Select[Any] = (
 )
 
 
-def current_agent(row: Any) -> CurrentAgent:
+def current_agent(row: SqlRow) -> CurrentAgent:
     count = len(AGENT_COLUMNS)
     return CurrentAgent(AgentRow(*row[:count]), *row[count:])
 
@@ -265,7 +266,7 @@ async def list_agents_of_jobs(tx: Tx, job_ids: Sequence[UUID]) -> list[AgentDeta
     return [agent_detail(row) for row in await _BY_JOBS.fetch(tx, ids=job_ids)]
 
 
-def agent_detail(row: Any) -> AgentDetail:
+def agent_detail(row: SqlRow) -> AgentDetail:
     agent = AgentRow(*row[:-1])
     sources = [LogSourceRow(agent.id, UUID(s[0]), json_time(s[1]), s[2], s[3]) for s in row[-1] or ()]
     return AgentDetail(agent, sources)
@@ -369,7 +370,7 @@ async def end_first_start(tx: Tx, agent_id: UUID, at: datetime) -> bool:
 
 async def mark_connected(tx: Tx, agent_id: UUID, link: UUID, now: datetime, *, api_version: str) -> None:
     """Record that a link opened; `mark_alive` records that it is alive."""
-    values: dict[str, Any] = {
+    values: ColumnValues = {
         "link_id": link,
         "api_version": api_version,
         "first_connected_at": func.coalesce(workspace_agents.c.first_connected_at, now),

@@ -14,6 +14,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, FromClause, Select, Table, Text, case, func, insert, literal, or_, select
 
 from coder.coderd.store.engine.rows import column_values
+from coder.coderd.store.engine.sql_types import Query, SqlColumn
 from coder.coderd.store.tables.agents import workspace_agent_tokens
 from coder.coderd.store.tables.audit import audit_logs
 from coder.coderd.store.tables.builds import workspace_builds
@@ -153,15 +154,15 @@ class Tracked:
 
     table: Table
     columns: tuple[str, ...]
-    target: ColumnElement[Any]
+    target: SqlColumn
     secret: tuple[str, ...] = ()
-    id: ColumnElement[Any] | None = None
-    organization: ColumnElement[Any] | None = None
-    icon: ColumnElement[Any] | None = None
-    owner: ColumnElement[Any] | None = None
+    id: SqlColumn | None = None
+    organization: SqlColumn | None = None
+    icon: SqlColumn | None = None
+    owner: SqlColumn | None = None
     """Name of the owning user, for links."""
     joined: FromClause | None = None
-    extra: tuple[ColumnElement[Any], ...] = ()
+    extra: tuple[SqlColumn, ...] = ()
     """Computed fields, labelled."""
 
 
@@ -327,7 +328,7 @@ async def take_snapshot(tx: Tx, kind: str, key: Any, organization_id: UUID | Non
     empty = literal(None)
     columns = [how.table.c[name] for name in how.columns]
     parts = [identity, how.target, how.organization, how.icon, how.owner]
-    statement: Select[Any] = select(*(part if part is not None else empty for part in parts), *columns, *how.extra)
+    statement: Query = select(*(part if part is not None else empty for part in parts), *columns, *how.extra)
     statement = statement.select_from(how.joined if how.joined is not None else how.table).where(identity == key)
     if organization_id is not None and how.organization is not None:
         statement = statement.where(how.organization == organization_id)

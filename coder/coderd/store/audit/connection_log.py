@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, func, select, update
@@ -13,6 +13,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.audit.audit import COUNT_CAP
 from coder.coderd.store.engine.rows import column_values
+from coder.coderd.store.engine.sql_types import SqlColumn
 from coder.coderd.store.tables.audit import connection_logs
 from coder.coderd.store.tables.people import organizations, users
 
@@ -145,6 +146,6 @@ def _conditions(which: ConnectionFilter) -> list[ColumnElement[bool]]:
     return results
 
 
-def _named(user: ColumnElement[Any], column: ColumnElement[Any], value: str) -> ColumnElement[bool]:
+def _named(user: SqlColumn, column: SqlColumn, value: str) -> ColumnElement[bool]:
     named = users.alias()
     return user.in_(select(named.c.id).where(func.lower(named.c[str(column.key)]) == func.lower(value)))

@@ -82,7 +82,7 @@ class LoopThread:
             asyncio.set_event_loop(None)
             loop.close()
 
-    async def call(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def call(self, make: Callable[[], Coroutine[None, None, T]]) -> T:
         """Run `make()` on the loop. A cancelled caller cancels the coroutine and waits for its end."""
         await trio.lowlevel.checkpoint_if_cancelled()
         loop, token, task = self._started(), trio.lowlevel.current_trio_token(), trio.lowlevel.current_task()
@@ -237,7 +237,7 @@ class Database:
 
         return await self._cross(fn, unit)
 
-    async def _cross(self, fn: Any, unit: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _cross(self, fn: Any, unit: Callable[[], Coroutine[None, None, T]]) -> T:
         with contextlib.ExitStack() as surrounding:
             for observe in self.observers:
                 surrounding.enter_context(observe(getattr(fn, "__name__", "work")))
@@ -266,7 +266,7 @@ class Database:
         finally:
             self._listeners.unsubscribe(subscription)
 
-    async def call(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def call(self, make: Callable[[], Coroutine[None, None, T]]) -> T:
         """Run a coroutine on the database's loop; for the store's own use (migrations)."""
         return await self._thread.call(make)
 
@@ -286,7 +286,7 @@ async def let_others_run() -> None:
     await asyncio.sleep(0)
 
 
-async def _retried(unit: Callable[[], Coroutine[Any, Any, T]]) -> T:
+async def _retried(unit: Callable[[], Coroutine[None, None, T]]) -> T:
     for attempt in range(_RUN_TRIES):
         try:
             return await unit()

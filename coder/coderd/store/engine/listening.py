@@ -36,7 +36,7 @@ class DatabaseLoop(Protocol):
     connect_arguments: dict[str, Any]
     availability: Availability
 
-    async def call(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T: ...
+    async def call(self, make: Callable[[], Coroutine[None, None, T]]) -> T: ...
 
 
 @dataclass(slots=True)

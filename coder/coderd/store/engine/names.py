@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, and_, func, or_, select
 
+from coder.coderd.store.engine.sql_types import Query
 from coder.coderd.store.tables.people import groups, organizations, users
 from coder.domain.foundation.go_uuid import read_uuid
 from coder.domain.foundation.names import is_name
@@ -36,7 +37,7 @@ def as_id(text: str) -> UUID | None:
     return None if is_name(text) else as_uuid(text)
 
 
-def called(query: Select[Any], text: str, ident: ColumnElement[UUID], is_named: ColumnElement[bool]) -> Select[Any]:
+def called(query: Query, text: str, ident: ColumnElement[UUID], is_named: ColumnElement[bool]) -> Query:
     """Return at most one row of a query: by that id, or by that name.
 
     Names of some kinds (groups) are long enough to look like an id: the id takes precedence, so that a request for one

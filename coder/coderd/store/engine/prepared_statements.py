@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.dialects.postgresql import asyncpg
 
-if TYPE_CHECKING:
-    from sqlalchemy.sql import Select
+from coder.coderd.store.engine.sql_types import Query
 
+if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _DIALECT = asyncpg.dialect()  # type: ignore[no-untyped-call]
@@ -25,7 +25,7 @@ class PreparedStatement:
 
     __slots__ = ("_names", "_values", "sql")
 
-    def __init__(self, statement: Select[Any]) -> None:
+    def __init__(self, statement: Query) -> None:
         compiled = statement.compile(dialect=_DIALECT)
         self.sql = str(compiled)
         if "POSTCOMPILE" in self.sql:

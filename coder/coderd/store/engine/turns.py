@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import insert
 
 from coder.coderd.store.engine.database import let_others_run
+from coder.coderd.store.engine.sql_types import ColumnValue
 
 if TYPE_CHECKING:
     from sqlalchemy import Table
@@ -39,7 +40,7 @@ class Turns:
             self._until = time.perf_counter() + TURN
 
 
-async def insert_rows(tx: Tx, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
+async def insert_rows(tx: Tx, table: Table, rows: Iterable[Mapping[str, ColumnValue]]) -> None:
     """Insert all rows in order; each is generated when its statement is built."""
     waiting = iter(rows)
     while values := list(islice(waiting, ROWS)):

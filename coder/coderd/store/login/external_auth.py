@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from coder.base.json_types import Json
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.tables.people import external_auth_links as links
 
@@ -29,7 +30,7 @@ class ExternalLink:
     access_token: str
     refresh_token: str
     expires_at: datetime | None
-    extra: Mapping[str, Any] | None
+    extra: Mapping[str, Json] | None
 
 
 LINKED = "external_auth_linked"

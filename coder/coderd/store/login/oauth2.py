@@ -16,6 +16,7 @@ from uuid import UUID
 
 from sqlalchemy import and_, delete, exists, func, insert, or_, select, union_all, update
 
+from coder.base.json_types import Json
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.tables.oauth2 import (
@@ -157,7 +158,7 @@ class AppChanges(TypedDict, total=False):
     callback_url: str
     redirect_uris: Sequence[str]
     public_client: bool
-    registration: Mapping[str, Any]
+    registration: Mapping[str, Json]
     legacy: bool
 
 

@@ -5,7 +5,7 @@ For the pages that set up sync. A member's claims belong to each organization of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import text
@@ -35,11 +35,11 @@ _VALUES = text("SELECT DISTINCT item.value #>> '{}'" + _OF.replace("WHERE", _EAC
 
 async def claim_fields(tx: Tx, organization_id: UUID | None) -> list[str]:
     """Return the names of claims, sorted; only those of an organization's members if it is named."""
-    rows: Any = await tx.execute(_FIELDS, {"organization": organization_id})
+    rows = await tx.execute(_FIELDS, {"organization": organization_id})
     return [row[0] for row in rows]
 
 
 async def claim_values(tx: Tx, field: str, organization_id: UUID | None) -> list[str]:
     """Return the values of a claim, sorted; lists count as their elements."""
-    rows: Any = await tx.execute(_VALUES, {"organization": organization_id, "field": field})
+    rows = await tx.execute(_VALUES, {"organization": organization_id, "field": field})
     return [row[0] for row in rows if row[0] is not None]

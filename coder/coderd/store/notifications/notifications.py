@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.engine.rows import column_values
+from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.people.object_counts import lock_objects
 from coder.coderd.store.tables.notifications import (
     inbox_notifications,
@@ -85,7 +86,7 @@ async def settle(
     """Record the result of an attempt. Changes nothing if another process leased the message after this lease
     expired."""
     table = notification_messages
-    values: dict[str, Any] = {"status": status, "status_reason": reason, "updated_at": now}
+    values: ColumnValues = {"status": status, "status_reason": reason, "updated_at": now}
     if next_try_at is not None:
         values["next_try_at"] = next_try_at
     leased_row = (table.c.id == leased.id, table.c.attempts == leased.attempts, table.c.status == "pending")

@@ -14,6 +14,7 @@ from sqlalchemy import and_, delete, func, insert, literal, select, union_all, u
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
+from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.people.users import USER_COLUMNS, UserFilter, UserRow, conditions
 from coder.coderd.store.tables.people import group_members, groups, organization_members, organizations, users
 
@@ -121,11 +122,11 @@ async def page_members(tx: Tx, group_id: UUID, which: UserFilter) -> tuple[list[
     return [UserRow(*row[:-1]) for row in rows], (rows[0][-1] if rows else 0)
 
 
-async def insert_group(tx: Tx, values: dict[str, Any]) -> None:
+async def insert_group(tx: Tx, values: ColumnValues) -> None:
     await tx.execute(insert(groups).values(**values))
 
 
-async def update_group(tx: Tx, group_id: UUID, values: dict[str, Any]) -> None:
+async def update_group(tx: Tx, group_id: UUID, values: ColumnValues) -> None:
     if values:
         await tx.execute(update(groups).where(groups.c.id == group_id).values(**values))
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import delete, func, insert, select, update
 
+from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.people.users import UserFilter, conditions, hold_users
 from coder.coderd.store.tables.people import groups, organization_members, organizations, users
 
@@ -89,7 +90,7 @@ async def list_organizations_of(tx: Tx, user_id: UUID) -> list[OrganizationRow]:
     return [OrganizationRow(*row) for row in await tx.execute(statement)]
 
 
-async def insert_organization(tx: Tx, values: dict[str, Any]) -> None:
+async def insert_organization(tx: Tx, values: ColumnValues) -> None:
     """Insert an organization with its Everyone group."""
     await tx.execute(insert(organizations).values(**values))
     await tx.execute(insert(groups).values(id=values["id"], organization_id=values["id"], name="Everyone"))

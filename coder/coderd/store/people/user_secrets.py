@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import delete, insert, select, update
 
+from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.tables.user_secrets import user_secrets
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ async def insert_secret(tx: Tx, row: UserSecretRow) -> None:
     await tx.execute(insert(user_secrets).values({name: getattr(row, name) for name in UserSecretRow.__slots__}))
 
 
-async def update_secret(tx: Tx, secret_id: UUID, values: dict[str, Any]) -> None:
+async def update_secret(tx: Tx, secret_id: UUID, values: ColumnValues) -> None:
     await tx.execute(update(user_secrets).where(user_secrets.c.id == secret_id).values(**values))
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import delete, insert, select, update
 
+from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.tables.user_skills import user_skills
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ async def insert_skill(tx: Tx, row: SkillRow) -> None:
     await tx.execute(insert(user_skills).values({name: getattr(row, name) for name in SkillRow.__slots__}))
 
 
-async def update_skill(tx: Tx, skill_id: UUID, values: dict[str, Any]) -> None:
+async def update_skill(tx: Tx, skill_id: UUID, values: ColumnValues) -> None:
     await tx.execute(update(user_skills).where(user_skills.c.id == skill_id).values(**values))
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import delete, func, insert, or_, select, text, update
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.tables.people import organization_members, organizations, user_configs, users
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-async def insert_user(tx: Tx, values: dict[str, Any]) -> None:
+async def insert_user(tx: Tx, values: ColumnValues) -> None:
     await tx.execute(insert(users).values(**values))
 
 

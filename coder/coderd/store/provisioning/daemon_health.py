@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
+from coder.base.json_types import JsonObject
 from coder.coderd.store.tables.provisioners import provisioner_daemon_health
 
 if TYPE_CHECKING:
@@ -32,14 +33,14 @@ class HealthRow:
     latency: float | None
     """Seconds from the request to the complete response."""
     problem: str
-    report: dict[str, Any]
+    report: JsonObject
     """Last report of the daemon."""
 
 
 _COLUMNS = tuple(_health.c[field.name] for field in fields(HealthRow))
 
 
-async def record_answer(tx: Tx, daemon_id: UUID, now: datetime, latency: float, report: dict[str, Any]) -> None:
+async def record_answer(tx: Tx, daemon_id: UUID, now: datetime, latency: float, report: JsonObject) -> None:
     values = {
         "measured_at": now,
         "answered_at": now,

@@ -13,7 +13,6 @@ from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
-    Select,
     Text,
     and_,
     any_,
@@ -29,7 +28,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
+from coder.base.json_types import JsonObject
 from coder.coderd.store.engine.rows import column_values
+from coder.coderd.store.engine.sql_types import Query
 from coder.coderd.store.engine.turns import insert_rows
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.jobs import provisioner_job_logs, provisioner_job_timings, provisioner_jobs
@@ -247,7 +248,7 @@ class JobChanges(TypedDict, total=False):
     provisioner: str
     file_id: UUID
     type: str
-    input: dict[str, Any]
+    input: JsonObject
     worker_id: UUID | None
     tags: dict[str, str]
     priority: int
@@ -342,7 +343,7 @@ async def list_jobs(tx: Tx, organization_id: UUID, which: JobFilter) -> list[Job
     return [JobDetail(JobRow(*row[:count]), *row[count:]) for row in await tx.execute(query)]
 
 
-def _detail_query() -> Select[Any]:
+def _detail_query() -> Query:
     version = template_versions.alias("version")
     by_input = provisioner_jobs.c.input["template_version_id"].astext
     build_job = workspace_builds.c.job_id == provisioner_jobs.c.id

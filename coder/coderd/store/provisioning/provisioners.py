@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import Column, ColumnElement, Text, cast, delete, exists, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, Text, cast, delete, exists, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on, insert
 
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.engine.rows import column_values
+from coder.coderd.store.engine.sql_types import SqlColumn
 from coder.coderd.store.provisioning.jobs import STATUS
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.jobs import provisioner_jobs
@@ -73,7 +74,7 @@ _DAEMON_COLUMNS = tuple(_daemons.c[field.name] for field in fields(DaemonRow))
 KEY_COLUMNS = tuple(provisioner_keys.c[field.name] for field in fields(ProvisionerKeyRow))
 
 
-def daemon_columns() -> tuple[Column[Any], ...]:
+def daemon_columns() -> tuple[SqlColumn, ...]:
     """Return the columns of a `DaemonRow`."""
     return _DAEMON_COLUMNS
 

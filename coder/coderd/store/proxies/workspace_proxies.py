@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql
 
+from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.tables.proxies import workspace_proxies, workspace_proxy_replicas
 
 if TYPE_CHECKING:
@@ -107,5 +108,5 @@ async def insert_proxy(tx: Tx, row: ProxyRow) -> None:
     await tx.execute(insert(workspace_proxies).values({name: getattr(row, name) for name in ProxyRow.__slots__}))
 
 
-async def update_proxy(tx: Tx, proxy_id: UUID, values: dict[str, Any]) -> None:
+async def update_proxy(tx: Tx, proxy_id: UUID, values: ColumnValues) -> None:
     await tx.execute(update(workspace_proxies).where(workspace_proxies.c.id == proxy_id).values(**values))

@@ -8,12 +8,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import JSON, ColumnElement, Select, and_, func, insert, literal_column, or_, select, true, update
+from sqlalchemy import JSON, ColumnElement, and_, func, insert, literal_column, or_, select, true, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from coder.base.json_types import JsonObject
 from coder.coderd.store.agents.agent_apps import AppStatusRow, app_status_from
 from coder.coderd.store.agents.agents import AGENT_COLUMNS, AgentRow
 from coder.coderd.store.engine.rows import column_values
+from coder.coderd.store.engine.sql_types import Query, SqlRow
 from coder.coderd.store.provisioning.jobs import STATUS
 from coder.coderd.store.tables.agents import workspace_agents, workspace_apps
 from coder.coderd.store.tables.builds import workspace_builds
@@ -110,7 +112,7 @@ class TaskFilter:
 class SnapshotRow:
     """Stored conversation, in the form of the app's API."""
 
-    messages: list[dict[str, Any]]
+    messages: list[JsonObject]
     created_at: datetime
 
 
@@ -135,7 +137,7 @@ _SAID = literal_column(
         ORDER BY s.created_at DESC LIMIT 1)""",
     JSON,
 )
-VIEW: Select[Any] = (
+VIEW: Query = (
     select(*COLUMNS, *_AROUND, *_BUILD, *_APP, _SAID.label("said"), *AGENT_COLUMNS)
     .select_from(tasks)
     .join(users, users.c.id == tasks.c.owner_id)
@@ -153,7 +155,7 @@ VIEW: Select[Any] = (
 LIVING = tasks.c.deleted_at.is_(None)
 
 
-def task_row(row: Any) -> TaskView:
+def task_row(row: SqlRow) -> TaskView:
     around = len(COLUMNS)
     build = around + len(_AROUND)
     app = build + len(_BUILD)

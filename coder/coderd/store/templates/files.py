@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, delete, exists, func, literal_column, select, text
 from sqlalchemy.dialects.postgresql import insert
 
+from coder.coderd.store.engine.sql_types import ColumnValue, ColumnValues
 from coder.coderd.store.people.object_counts import lock_objects
 from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.coderd.store.tables.templates import files, template_version_terraform
@@ -82,12 +83,12 @@ async def _insert_unless_there(tx: Tx, row: FileRow, content: BinaryIO) -> bool:
     return await _insert(tx, {**_values(row), "data": whole})
 
 
-async def _insert(tx: Tx, values: Mapping[str, object]) -> bool:
+async def _insert(tx: Tx, values: Mapping[str, ColumnValue]) -> bool:
     statement = insert(files).values(values).on_conflict_do_nothing(index_elements=["hash", "created_by"])
     return (await tx.execute(statement.returning(files.c.id))).first() is not None
 
 
-def _values(row: FileRow) -> dict[str, object]:
+def _values(row: FileRow) -> ColumnValues:
     return {name: getattr(row, name) for name in FileRow.__slots__}
 
 

@@ -155,7 +155,7 @@ class Usage:
 async def usage(tx: Tx, start: datetime, end: datetime, templates: Sequence[UUID]) -> Usage:
     window = _window(start, end, templates)
     active, template_ids = (await tx.execute(_ACTIVE, window)).one()
-    row: Any = (await tx.execute(_USAGE, window)).one()
+    row = (await tx.execute(_USAGE, window)).one()
     apps = {
         app: AppUse(row[3 * number], row[3 * number + 1], sorted(row[3 * number + 2] or ()))
         for number, app in enumerate(APPS)

@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import Select, and_, delete, exists, func, insert, or_, select, update
+from sqlalchemy import and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from coder.coderd.store.engine.rows import column_values
+from coder.coderd.store.engine.sql_types import ColumnValues, Query, SqlRow
 from coder.coderd.store.engine.turns import insert_rows
 from coder.coderd.store.provisioning.jobs import STATUS
 from coder.coderd.store.tables.builds import workspace_builds
@@ -157,13 +158,13 @@ async def update_version(tx: Tx, version_id: UUID, **values: Unpack[VersionChang
     await tx.execute(update(template_versions).where(template_versions.c.id == version_id).values(**values))
 
 
-def select_views() -> Select[Any]:
+def select_views() -> Query:
     return select(*COLUMNS, users.c.username, users.c.name, users.c.avatar_url).join(
         users, users.c.id == template_versions.c.created_by
     )
 
 
-def version_view(row: Any) -> VersionView:
+def version_view(row: SqlRow) -> VersionView:
     return VersionView(VersionRow(*row[:_COUNT]), *row[_COUNT:])
 
 
@@ -291,7 +292,9 @@ async def list_presets(tx: Tx, version_id: UUID) -> list[PresetRow]:
 
 async def replace_workspace_tags(tx: Tx, version_id: UUID, tags: Mapping[str, str]) -> None:
     await tx.execute(delete(_tags).where(_tags.c.template_version_id == version_id))
-    rows = ({"template_version_id": version_id, "key": key, "value": value} for key, value in tags.items())
+    rows: list[ColumnValues] = [
+        {"template_version_id": version_id, "key": key, "value": value} for key, value in tags.items()
+    ]
     await insert_rows(tx, _tags, rows)
 
 

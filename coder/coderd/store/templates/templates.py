@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import Float, Select, extract, func, insert, or_, select, update
+from sqlalchemy import Float, extract, func, insert, or_, select, update
 
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.engine.rows import column_values
+from coder.coderd.store.engine.sql_types import Query
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.jobs import provisioner_jobs
@@ -155,7 +156,7 @@ async def update_template(tx: Tx, template_id: UUID, **values: Unpack[TemplateCh
     await tx.execute(update(templates).where(templates.c.id == template_id).values(**values))
 
 
-def select_views() -> Select[Any]:
+def select_views() -> Query:
     return select(
         *COLUMNS, organizations.c.name, organizations.c.display_name, organizations.c.icon, users.c.username
     ).select_from(
@@ -171,11 +172,11 @@ async def list_views(tx: Tx, which: TemplateSearch) -> list[TemplateView]:
     return [TemplateView(TemplateRow(*row[:COUNT]), *row[COUNT:]) for row in rows]
 
 
-def _ordered(which: TemplateSearch) -> Select[Any]:
+def _ordered(which: TemplateSearch) -> Query:
     return _filtered(select_views(), which).order_by(func.lower(templates.c.name), templates.c.id)
 
 
-def _filtered(query: Select[Any], which: TemplateSearch) -> Select[Any]:
+def _filtered(query: Query, which: TemplateSearch) -> Query:
     display_name = func.coalesce(func.nullif(templates.c.display_name, ""), templates.c.name)
     conditions = [templates.c.deleted == which.deleted]
     if which.organization_id is not None:

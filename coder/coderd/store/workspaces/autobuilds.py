@@ -11,8 +11,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, func, literal_column, or_, select, text, update
+from sqlalchemy import and_, func, literal_column, or_, select, text, update
 
+from coder.coderd.store.engine.sql_types import ColumnValues, Query, SqlColumn
 from coder.coderd.store.provisioning.jobs import STATUS
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.tables.builds import workspace_builds
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _builds, _jobs = workspace_builds, provisioner_jobs
-_MS: ColumnElement[Any] = literal_column("interval '1 millisecond'")
+_MS: SqlColumn = literal_column("interval '1 millisecond'")
 
-_CANDIDATE: Select[Any] = (
+_CANDIDATE: Query = (
     select(
         _builds.c.transition,
         STATUS,
@@ -103,7 +104,7 @@ async def set_deleting(tx: Tx, template_id: UUID, delete_after_ms: int, now: dat
     sleeping = and_(
         workspaces.c.template_id == template_id, ~workspaces.c.deleted, workspaces.c.dormant_at.is_not(None)
     )
-    values: dict[str, Any] = {"dormant_at": now} if restart else {}
+    values: ColumnValues = {"dormant_at": now} if restart else {}
     deleting_at: Any = None
     if delete_after_ms:
         since = now + timedelta(milliseconds=delete_after_ms)

@@ -5,16 +5,17 @@ A build is always read with its job (which decides its status) and related names
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import Select, and_, func, insert, or_, select, update
+from sqlalchemy import and_, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from coder.coderd.store.engine.rows import column_values
+from coder.coderd.store.engine.sql_types import Query
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.tables.builds import workspace_build_parameters, workspace_builds
 from coder.coderd.store.tables.jobs import provisioner_jobs
@@ -93,7 +94,7 @@ VIEW_COLUMNS = (
 )
 """Columns of `make_view`, in order; the view of a workspace selects them, too."""
 
-VIEW: Select[Any] = (
+VIEW: Query = (
     select(*VIEW_COLUMNS)
     .select_from(workspace_builds)
     .join(provisioner_jobs, provisioner_jobs.c.id == workspace_builds.c.job_id)
@@ -104,7 +105,7 @@ VIEW: Select[Any] = (
 )
 
 
-def make_view(row: Any) -> BuildView:
+def make_view(row: Sequence[Any]) -> BuildView:
     """Return a view from a row of VIEW_COLUMNS."""
     jobs_end = _BUILD_COUNT + _JOB_COUNT
     return BuildView(BuildRow(*row[:_BUILD_COUNT]), JobRow(*row[_BUILD_COUNT:jobs_end]), *row[jobs_end:])

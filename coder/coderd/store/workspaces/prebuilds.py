@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import text
 
+from coder.base.json_types import JsonObject
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.domain.workspaces.prebuilds import Prebuilt
 
@@ -32,7 +33,7 @@ class PrebuildPreset:
     desired_instances: int | None
     expire_after_seconds: int
     scheduling_timezone: str
-    schedules: list[dict[str, Any]]
+    schedules: list[JsonObject]
 
 
 _WANTING = text(

@@ -14,7 +14,6 @@ from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
-    Select,
     Text,
     and_,
     bindparam,
@@ -33,6 +32,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from coder.coderd.store.agents.agents import CurrentAgent, list_agents_where
 from coder.coderd.store.engine.metadata import Timestamp, Uuid
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
+from coder.coderd.store.engine.sql_types import Query, SqlColumn
 from coder.coderd.store.provisioning.jobs import STATUS
 from coder.coderd.store.tables.agents import workspace_agents
 from coder.coderd.store.tables.builds import workspace_build_parameters, workspace_builds
@@ -152,7 +152,7 @@ def _count_statement(query: _Asked) -> PreparedStatement:
     return PreparedStatement(select(func.count()).select_from(_ranked(query).subquery()))
 
 
-def _ranked(query: _Asked) -> Select[Any]:
+def _ranked(query: _Asked) -> Query:
     running = and_(_builds.c.transition == "start", STATUS == "succeeded")
     order = (
         case((and_(workspaces.c.favorite, workspaces.c.owner_id == query.readers.user_id), 0), else_=1),
@@ -174,11 +174,11 @@ def _ranked(query: _Asked) -> Select[Any]:
     )
 
 
-def _any(ids: Collection[UUID]) -> ColumnElement[Any]:
+def _any(ids: Collection[UUID]) -> SqlColumn:
     return func.any(cast(list(ids), ARRAY(Uuid)))
 
 
-def _any_text(texts: Sequence[str]) -> ColumnElement[Any]:
+def _any_text(texts: Sequence[str]) -> SqlColumn:
     return func.any(cast(list(texts), ARRAY(Text)))
 
 
@@ -237,7 +237,7 @@ def _simple_conditions(which: WorkspaceSearch) -> list[tuple[Any, Callable[[], C
     ]
 
 
-_NOBODY: ColumnElement[Any] = literal_column("'{}'::jsonb")
+_NOBODY: SqlColumn = literal_column("'{}'::jsonb")
 
 
 def _flags(which: WorkspaceSearch) -> list[ColumnElement[bool]]:
@@ -279,7 +279,7 @@ def _has_agent(statuses: Sequence[str]) -> ColumnElement[bool]:
     # `agent_status` (coder/domain/agents/agents.py) as SQL
     now = bindparam("now", type_=Timestamp)
     timeout = _agents.c.connection_timeout_seconds
-    second: ColumnElement[Any] = literal_column("interval '1 second'")
+    second: SqlColumn = literal_column("interval '1 second'")
     silence = second * int(INACTIVE_DISCONNECT_TIMEOUT.total_seconds())
     status = case(
         (

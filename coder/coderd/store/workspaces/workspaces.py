@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import JSON, Select, func, literal_column, select, update
+from sqlalchemy import JSON, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.agents.agent_apps import AppStatusRow, app_status_from
 from coder.coderd.store.agents.agents import CurrentAgent, list_agents_where
 from coder.coderd.store.engine.metadata import Uuid
+from coder.coderd.store.engine.sql_types import Query, SqlRow
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.coderd.store.tables.people import organizations
@@ -120,7 +121,7 @@ _TASK = literal_column(
     "(SELECT t.id FROM tasks t WHERE t.workspace_id = workspaces.id ORDER BY t.created_at DESC LIMIT 1)", Uuid
 )
 
-VIEW: Select[Any] = (
+VIEW: Query = (
     select(
         *COLUMNS,
         organizations.c.name,
@@ -141,7 +142,7 @@ VIEW: Select[Any] = (
 )
 
 
-def workspace_from(row: Any) -> WorkspaceView:
+def workspace_from(row: SqlRow) -> WorkspaceView:
     end = _COUNT + 1 + _TEMPLATE_COUNT
     actors = [Actor(kind, UUID(key), name, avatar) for kind, key, name, avatar in row[end] or ()]
     return WorkspaceView(

@@ -7,7 +7,7 @@ Obeys: the WireGuard paper, sections 5.4.6 and 6.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
 from coder.mesh.core.crypto import batches
 from coder.mesh.core.crypto.aead import NONCE, ChaCha20Poly1305, InvalidTag
@@ -41,7 +41,7 @@ _SOURCE_END = 24
 _NO_HEAD = b"\0"  # no IPv6 packet begins with it
 
 
-def _cannot_seal(*_: object, **__: object) -> Any:
+def _cannot_seal(*_: object, **__: object) -> NoReturn:
     raise AssertionError("a retired keypair cannot seal")
 
 

@@ -6,9 +6,10 @@ Only result and message imitate Go; Python decodes.
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from coder.base.errors import CoderError
+from coder.base.json_types import Json
 
 T = TypeVar("T")
 
@@ -25,7 +26,7 @@ _GO_NAMES: dict[type, str] = {str: "string", dict: "struct"}
 def decode_list(text: str, item: type[T]) -> list[T]:
     """Return a list of `item`s; JSON null is an empty list. Raises GoJsonError."""
     try:
-        value: Any = json.loads(text)
+        value: Json = json.loads(text)
     except json.JSONDecodeError as error:
         raise GoJsonError(_syntax_sentence(text, error)) from error
     if value is None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from coder.base.json_types import JsonObject
 from coder.domain.people.scim_documents import USER_SCHEMA, canonical, patched
 
-PATH = {"op": "replace", "path": "active", "value": False}
+PATH: JsonObject = {"op": "replace", "path": "active", "value": False}
 EMAIL = {"value": "a@b.c", "primary": True}
 
 

@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 
 from coder.api.base.errors import Response as Envelope
+from coder.base.json_types import JsonObject
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.server.declarations import JSON, Content, Route, Search
 from coder.coderd.http.server.openapi.operations import Links, Operation, operations_of, refusals_of
@@ -150,7 +151,7 @@ def _parameters(item: Operation, path: str) -> list[dict[str, Any]]:
     return results
 
 
-_QUERY_SCHEMAS: dict[Any, dict[str, Any]] = {
+_QUERY_SCHEMAS: dict[Any, JsonObject] = {
     str: {"type": "string"},
     int: {"type": "integer", "minimum": 0, "maximum": (1 << 31) - 1},
     bool: {"type": "boolean"},
@@ -177,11 +178,11 @@ def _answers(item: Operation) -> dict[int, tuple[Any, ...]]:
     return result
 
 
-def _responses(item: Operation, types_: _Types) -> dict[str, Any]:
-    results: dict[str, Any] = {}
+def _responses(item: Operation, types_: _Types) -> JsonObject:
+    results: JsonObject = {}
     for status, answers in sorted(_answers(item).items()):
-        answer: dict[str, Any] = {"description": HTTPStatus(status).phrase}
-        content: dict[str, Any] = {kind.type: {} for kind in answers if isinstance(kind, Content) and kind.type}
+        answer: JsonObject = {"description": HTTPStatus(status).phrase}
+        content: JsonObject = {kind.type: {} for kind in answers if isinstance(kind, Content) and kind.type}
         data = [kind for kind in answers if not isinstance(kind, Content)]
         if data:
             schemas = [types_.schema(kind) for kind in data]
@@ -196,7 +197,7 @@ def _responses(item: Operation, types_: _Types) -> dict[str, Any]:
     return results
 
 
-def _body(declaration: Route, types_: _Types) -> dict[str, Any]:
+def _body(declaration: Route, types_: _Types) -> JsonObject:
     schema = types_.schema(declaration.body)
     if declaration.required and "$ref" in schema:
         # Such a field must not be empty either, which only the handler checks.
@@ -232,7 +233,7 @@ class _Types:
         schemas, self.components = msgspec.json.schema_components(parameter_names, ref_template=_REFERENCE)
         self._schemas = list(zip(parameter_names, schemas, strict=True))
 
-    def schema(self, kind: Any) -> dict[str, Any]:
+    def schema(self, kind: Any) -> JsonObject:
         """Return the schema of a declared type; `{}` for Any."""
         if kind is None:
             return {"type": "null"}

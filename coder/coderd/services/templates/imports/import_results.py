@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 from uuid import UUID
 
 from coder.base.ids import new_uuid
+from coder.base.json_types import JsonObject
 from coder.coderd.services.provisioning.resources import BadResultError, insert_resources
 from coder.coderd.services.templates.imports.import_messages import require_version
 from coder.coderd.services.templates.imports.module_files import keep_modules
@@ -70,7 +71,7 @@ async def complete_import(
     return f'external auth provider "{unknown[0]}" is not configured' if unknown else ""
 
 
-def _external_auth(completed: provisionerd_pb2.CompletedJob.TemplateImport) -> list[dict[str, Any]]:
+def _external_auth(completed: provisionerd_pb2.CompletedJob.TemplateImport) -> list[JsonObject]:
     providers = {item.id: item.optional for item in completed.external_auth_providers}
     for name in completed.external_auth_providers_names:
         providers.setdefault(name, False)

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.base.json_types import JsonObject
 from coder.coderd.services.access.application_limits import consent_of_caller
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.login import oauth2 as oauth2_store
@@ -32,7 +33,7 @@ class BuildConsent:
     has_ended: bool = False
 
 
-async def job_input(tx: Tx, subject: Subject) -> dict[str, object]:
+async def job_input(tx: Tx, subject: Subject) -> JsonObject:
     """Return the part of a job's input that remembers the consent behind the caller's key; empty without one.
 
     Raises Unauthenticated when the key has ended meanwhile.

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
+from coder.base.json_types import JsonObject
 from coder.coderd.services.foundation.sandbox import SandboxEvaluationError, refused_evaluation
 from coder.coderd.services.login.required_logins import missing_logins
 from coder.coderd.services.templates.dynamic_parameters import (
@@ -119,7 +120,7 @@ class _TemplateInputs:
     last_build_id: UUID | None
     previous: dict[str, str]
     preset: dict[str, str]
-    owner: dict[str, Any]
+    owner: JsonObject
 
 
 async def _prepare(ctx: Context, request: BuildRequest, target: BuildTarget) -> BuildRequest:

@@ -6,6 +6,7 @@ from typing import Any
 
 import trio
 
+from coder.appproxy.metrics.metric_families import exposition
 from coder.coderd.http.server.middleware import Middleware
 from tests.kit.server.server_in_process import running_coderd
 
@@ -35,5 +36,5 @@ async def test_client_gone_before_answer_has_no_status() -> None:
                 nursery.start_soon(middleware, scope, receive, send)
                 await trio.sleep(0)
                 nursery.cancel_scope.cancel()
-        lines = world.ctx.services.metrics[FAMILY].lines()
-        assert [line for line in lines if ROUTE in line] == [f'{FAMILY}{{code="204",method="GET",path="{ROUTE}"}} 1']
+        lines = exposition([world.ctx.services.metrics[FAMILY]]).splitlines()
+        assert [line for line in lines if ROUTE in line] == [f'{FAMILY}{{code="204",method="GET",path="{ROUTE}"}} 1.0']

@@ -55,7 +55,7 @@ async def test_start_with_two_agents() -> None:
         await _report(world, workspace, "two", "STARTING", "START_ERROR")
         labels = 'is_prebuild="false",organization_name="coder",status="error",template_name="full",transition="start"'
         count, total = sorted(await _metrics(world))
-        assert count == f"{FAMILY}_count{{{labels}}} 1"
+        assert count == f"{FAMILY}_count{{{labels}}} 1.0"
         assert 7 < float(total.rpartition(" ")[2]) < 3600, "in seconds"
         await _report(world, workspace, "two", "STARTING", "READY")
         assert sorted(await _metrics(world)) == [count, total], "a reboot of its machine is no start of the workspace"
@@ -78,4 +78,4 @@ async def test_first_start_over_two_connections() -> None:
             await _send_states(sub_agent, "STARTING", "START_ERROR")
         await _report(world, workspace, "two", "READY")
         count, _ = sorted(await _metrics(world))
-        assert count.endswith(" 1") and 'status="success"' in count
+        assert count.endswith(" 1.0") and 'status="success"' in count

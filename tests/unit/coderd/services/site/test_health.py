@@ -230,10 +230,10 @@ def test_the_text_form() -> None:
         times.observe(value)
     assert exposition([times, counter]) == (
         "# HELP a_total Words.\n# TYPE a_total counter\n"
-        'a_total{label="say \\"hi\\"\\n\\\\"} 1\n'
+        'a_total{label="say \\"hi\\"\\n\\\\"} 1.0\n'
         "# HELP b_seconds Times.\n# TYPE b_seconds histogram\n"
-        'b_seconds_bucket{le="0.1"} 2\nb_seconds_bucket{le="1"} 3\nb_seconds_bucket{le="+Inf"} 4\n'
-        "b_seconds_sum 7.65\nb_seconds_count 4\n"
+        'b_seconds_bucket{le="0.1"} 2.0\nb_seconds_bucket{le="1"} 3.0\nb_seconds_bucket{le="+Inf"} 4.0\n'
+        "b_seconds_count 4.0\nb_seconds_sum 7.65\n"
     )
 
 
@@ -255,6 +255,6 @@ async def test_agent_metrics_are_forwarded(collect: bool) -> None:
             await item.call("UpdateStats", request, agent_pb2.UpdateStatsResponse)
         text = await machine.world.ctx.services.metrics.exposition()
     template = r'template_name="[^"]+",username="admin",workspace_name="dev"'
-    line = rf'^agent_sessions_total\{{magic_type="ssh",pty="yes",agent_name="main",{template}\}} 3$'
+    line = rf'^agent_sessions_total\{{agent_name="main",magic_type="ssh",pty="yes",{template}\}} 3.0$'
     assert bool(re.search(line, text, re.MULTILINE)) == collect
     assert "no_kind" not in text

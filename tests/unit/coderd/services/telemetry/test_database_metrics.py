@@ -21,7 +21,7 @@ async def test_queries_are_timed_by_name() -> None:
         routes = {(method, route) for method, _, route in await counts(world)}
         assert {("GET", "/api/v2/organizations/{organization}/templates"), ("", "")} <= routes
         text = await world.ctx.services.metrics.exposition()
-        buckets = re.findall(r'coderd_db_query_latencies_seconds_bucket\{query="(\w+)",le="\+Inf"\} (\d+)', text)
+        buckets = re.findall(r'coderd_db_query_latencies_seconds_bucket\{le="\+Inf",query="(\w+)"\} (\d+)', text)
         assert buckets and all(int(count) > 0 for _, count in buckets)
 
 

@@ -47,8 +47,8 @@ def shown(result: ForwardedMetrics, now: datetime = NOW) -> str:
 def test_sample_expires() -> None:
     result, agent = ForwardedMetrics(), uuid4()
     result.take(agent, PLACE, [sample("agent_scripts_executed_total", 4, success='a"b')], NOW)
-    place = 'agent_name="main",template_name="docker",username="ada",workspace_name="dev"'
-    assert f'agent_scripts_executed_total{{success="a\\"b",{place}}} 4' in shown(result)
+    place = 'template_name="docker",username="ada",workspace_name="dev"'
+    assert f'agent_scripts_executed_total{{agent_name="main",success="a\\"b",{place}}} 4' in shown(result)
     assert "# TYPE agent_scripts_executed_total counter" in shown(result)
     result.take(agent, PLACE, [sample("other_total", 5)], NOW)
     assert "agent_scripts_executed_total" not in shown(result), "a report replaces the one before"
@@ -200,7 +200,7 @@ async def test_server_families_are_reserved() -> None:
         for family in metrics.families.values():
             if family.kind == "histogram":
                 family.observe(1, *family.labels)
-        lines = [line for family in metrics.families.values() for line in family.lines() if not line.startswith("#")]
+        lines = [line for line in exposition(metrics.families.values()).splitlines() if not line.startswith("#")]
         names = {re.split("[{ ]", line)[0] for line in lines}
         assert "coderd_api_request_latencies_seconds_sum" in names
         now = world.ctx.clock.now()
@@ -228,10 +228,9 @@ def test_series_are_added_up_by_labels() -> None:
     result = ForwardedMetrics(by=("username",))
     for number, place in enumerate((("a", "t", "ada", "w"), ("b", "t", "ada", "v"), ("a", "t", "bob", "w")), 1):
         result.take(uuid4(), place, [sample("agent_x", number, kind="k")], NOW)
-    (family,) = result.families(NOW)
-    assert list(family.lines())[2:] == [
-        'agent_x{kind="k",username="ada"} 3',
-        'agent_x{kind="k",username="bob"} 3',
+    assert shown(result).splitlines()[2:] == [
+        'agent_x{kind="k",username="ada"} 3.0',
+        'agent_x{kind="k",username="bob"} 3.0',
     ]
     assert ForwardedMetrics(by=()).families(NOW) == []
 
@@ -242,13 +241,13 @@ def test_series_are_added_up_by_labels() -> None:
         (
             PLACE_LABELS,
             [
-                '{agent_name="a",username="ada",workspace_name="v"} 2',
-                '{agent_name="a",username="ada",workspace_name="w"} 1',
+                '{agent_name="a",username="ada",workspace_name="v"} 2.0',
+                '{agent_name="a",username="ada",workspace_name="w"} 1.0',
             ],
         ),
-        (("username",), ['{username="ada"} 3']),
-        (("agent_name", "template_name"), ['{agent_name="a"} 3']),
-        ((), [" 3"]),
+        (("username",), ['{username="ada"} 3.0']),
+        (("agent_name", "template_name"), ['{agent_name="a"} 3.0']),
+        ((), [" 3.0"]),
     ],
 )
 async def test_agent_statistics_are_added_up(

@@ -14,7 +14,7 @@ def counter(name: str, value: float, *labels: str) -> Family:
 
 def text_of(own: Family, *elsewhere: Family) -> list[str]:
     states = [ProcessMetrics([family.state()], {}) for family in elsewhere]
-    return [line for line in exposition(merged([own], states)).splitlines() if not line.startswith("#")]
+    return [line.removesuffix(".0") for line in exposition(merged([own], states)).splitlines() if line[0] != "#"]
 
 
 def test_single_process_is_unchanged() -> None:

@@ -1,0 +1,27 @@
+"""Names for the types of SQL expressions: statements and columns whose row types are not known to the type checker.
+
+Functions turn such rows into dataclasses as soon as they read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Row, Select
+
+Query: TypeAlias = Select[*tuple[Any, ...]]
+"""A statement that selects rows."""
+SqlRow: TypeAlias = Row[*tuple[Any, ...]]
+"""A row that a statement selected."""
+SqlColumn: TypeAlias = ColumnElement[Any]
+"""A column or an expression of any SQL type."""
+ColumnValue: TypeAlias = (
+    "str | bytes | bool | int | float | UUID | datetime | timedelta | Sequence[ColumnValue] | "
+    "Mapping[str, ColumnValue] | SqlColumn | None"
+)
+"""A value that a column takes, or the expression that computes it."""
+ColumnValues: TypeAlias = dict[str, ColumnValue]
+"""Values of a row by column."""
