@@ -19,7 +19,7 @@ from coder.coderd.processes.control import ControlLink, LineBuffer, Order, Repor
 from coder.coderd.processes.forked import DUMP_SIGNAL, exit_now, main_of_fork
 from coder.coderd.processes.signals import HANDLED
 
-_DUMP_TIME = 0.2
+_DUMP_TIME = 2.0
 """Seconds for a process to write its stacks before it is killed."""
 
 
