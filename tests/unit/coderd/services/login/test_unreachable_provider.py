@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import trio
@@ -23,7 +24,7 @@ async def test_unreachable_provider_is_explained(monkeypatch: pytest.MonkeyPatch
         logged.set()
 
     monkeypatch.setattr(oidc, "_log", SimpleNamespace(error=record))
-    settings = {"oidc_issuer_url": issuer, "oidc_client_id": "x", "oidc_client_secret": Secret("y")}
+    settings: dict[str, Any] = {"oidc_issuer_url": issuer, "oidc_client_id": "x", "oidc_client_secret": Secret("y")}
     async with running_coderd(first_user=True, **settings) as world:
         with trio.fail_after(60):
             await logged.wait()
