@@ -1,7 +1,8 @@
 """The server's composition root: opens everything in order under one nursery, closes it in the reverse order.
 
-Order: database (built-in or external), migrations, context, parts (coordinator, own mesh node, loops), the HTTP server,
-the loops, the provisioner daemons. Nothing below this file imports another part to start it.
+Order: database (built-in or external), migrations, context with its services (`composition.py`) and their tasks, parts
+(coordinator, own mesh node, loops), the HTTP server, the loops, the provisioner daemons. Nothing below this file starts
+another part.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from coder.appproxy.apps.app_proxy import AppProxy
 from coder.appproxy.http.client_address import TrustedProxies
 from coder.appproxy.http.errors import envelope_of
 from coder.appproxy.http.listener import HttpServer, open_listeners
-from coder.appproxy.http.rate_limits import RateLimits
 from coder.appproxy.http.request_bounds import has_too_many
 from coder.appproxy.metrics.open_links import UPGRADED
 from coder.appproxy.upgrades.raw_links import EndpointTable, Upgrade, draw_on, path_of, serve_endpoint, upgrade_request
@@ -29,6 +29,7 @@ from coder.base import garbage
 from coder.base.clock import Clock, SystemClock
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
+from coder.coderd.composition import build_services, start_services
 from coder.coderd.config.checks import idle_connections
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.blueprints import BLUEPRINTS
@@ -51,25 +52,18 @@ from coder.coderd.rpc_endpoints.carried import CarriedUpgrade, is_carried
 from coder.coderd.services.apps import app_usage, local_authorizer
 from coder.coderd.services.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.services.foundation.context import Context
-from coder.coderd.services.foundation.deferred_work import ITEM_TIMEOUT, DeferredWork
-from coder.coderd.services.foundation.sandbox import Sandbox
+from coder.coderd.services.foundation.deferred_work import ITEM_TIMEOUT
 from coder.coderd.services.login import oidc
 from coder.coderd.services.login.client_assertion import load_certificate
-from coder.coderd.services.login.oidc import OidcProvider
 from coder.coderd.services.network import coordinator, relay, replicas, server_node
 from coder.coderd.services.notifications import vapid_keys
-from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers
 from coder.coderd.services.telemetry import database_metrics, metrics_endpoint, profiles, tracing
-from coder.coderd.services.telemetry.metrics import Metrics
-from coder.coderd.services.templates.imports.version_jobs import DryRunJobs, ImportJobs
 from coder.coderd.services.wireguard import wireguard_gateway
-from coder.coderd.services.workspaces.builds.build_jobs import BuildJobs
 from coder.coderd.store.engine.availability import DatabaseAwayError
 from coder.coderd.store.engine.database import Database, open_database
 from coder.coderd.store.engine.migrate import migrate, wait_for_database
 from coder.coderd.store.engine.postgres import run_postgres
 from coder.coderd.store.site import site_settings
-from coder.domain.provisioning.jobs import JobType
 
 _log = get_logger("coderd")
 
@@ -98,13 +92,6 @@ PARTS = (
 
 ENDPOINTS = (provisioners, agents, coordination, relay_endpoint, proxies)
 """Modules of `coderd/rpc_endpoints` with `def register(table: EndpointTable)`."""
-
-JOB_HANDLERS: dict[JobType, Callable[[Context], JobHandler]] = {
-    "template_version_import": ImportJobs,
-    "template_version_dry_run": DryRunJobs,
-    "workspace_build": BuildJobs,
-}
-"""Handler for each kind of job; the queue itself knows daemons alone."""
 
 LOOPS: tuple[Callable[[Context], Awaitable[None]], ...] = (
     reaper.run,
@@ -197,19 +184,19 @@ async def _serving(
     with _stops_without_database(in_order), single_failure():
         async with trio.open_nursery() as nursery:
             context = await new_context(config, database, nursery, clock, urls[0])
-            deferred = context.part(DeferredWork)  # created here, so that it belongs to no request
+            start_services(context.services, nursery)
             for run_part in PARTS:
                 await nursery.start(run_part, context)
             server = _http_server(context)
             await nursery.start(server.serve, [listener for _, listener in listeners], context.stopping)
             if oidc.enabled(context):
-                nursery.start_soon(context.part(OidcProvider).report_at_start)
+                nursery.start_soon(context.services.api.oidc.report_at_start)
             for run_loop in LOOPS:
                 nursery.start_soon(run_loop, context)
             daemons_left = trio.Event()
             if provisioner_factory is not None and config.provisioner_daemons > 0:
                 nursery.start_soon(_run_daemons, provisioner_factory, context, daemons_left)
-                nursery.start_soon(context.part(Sandbox).warm)
+                nursery.start_soon(context.services.api.sandbox.warm)
             else:
                 daemons_left.set()
             try:
@@ -220,7 +207,7 @@ async def _serving(
                 with trio.CancelScope(shield=True):
                     await server.drained()
                     with trio.move_on_after(ITEM_TIMEOUT):
-                        await deferred.wait_until_done()
+                        await context.services.deferred_work.wait_until_done()
                     with trio.move_on_after(DRAIN_TIME):
                         await daemons_left.wait()
                 nursery.cancel_scope.cancel()
@@ -257,7 +244,7 @@ async def new_context(
         deployment_id=deployment_id,
         clock=clock,
     )
-    context.parts[JobHandlers] = JobHandlers({kind: handler(context) for kind, handler in JOB_HANDLERS.items()})
+    context.services = build_services(context)
     context.webpush_public_key = await vapid_keys.public_key(context)
     return context
 
@@ -276,6 +263,7 @@ def describe_api() -> dict[str, Any]:
 
     absent: Any = None  # handlers are inspected, never run
     context = Context(ServerConfig(), absent, absent, "http://localhost:3000", UUID(int=0))
+    context.services = build_services(context)
     return build_document(make_application(context, BLUEPRINTS), _endpoints().endpoints)
 
 
@@ -291,8 +279,8 @@ def _http_server(context: Context) -> HttpServer:
     trusted = TrustedProxies(context.config)
 
     apps = AppProxy(LocalAppAuthorizer(context))
-    metrics = context.part(Metrics)
-    limits: RateLimits = context.part(RateLimits)
+    metrics = context.services.metrics
+    limits = context.services.rate_limits
 
     async def open_endpoint(
         head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes

@@ -245,7 +245,7 @@ class RemoteAppAuthorizer:
 
     async def _may_stay_by_ticket(self, ticket: Ticket) -> bool:
         app_request = SignedAppRequest(**asdict(ticket.request))
-        body = MayStayRequest(app_request, ticket.user_id, ticket.workspace_id, ticket.agent_id)
+        body = MayStayRequest(app_request, ticket.user_id, ticket.workspace_id, ticket.agent_id, ticket.key_id)
         try:
             return await self._world.primary.may_stay(body)
         except CoderError as error:

@@ -89,7 +89,7 @@ async def _visitor(
     token = request.first(SIGNED_TOKEN_QUERY)
     ticket = await opens_terminal_untrusted(world.keys, world.clock.now(), token, agent_id) if token else None
     if ticket is not None:
-        holder = Visitor(Credentials(), ticket.user_id)
+        holder = Visitor(Credentials(), ticket.user_id, ticket.key_id)
         # The right may have been lost since the ticket was issued.
         if not await authorizer.still_admits(ticket, holder):
             raise AppRefusedError("not_found")

@@ -86,6 +86,12 @@ class Conflict(Refusal):
     kind = "conflict"
 
 
+class NotAcceptable(Refusal):
+    """Template version whose import is not over; upstream responds with 406."""
+
+    kind = "not_acceptable"
+
+
 class TooLarge(Refusal):
     kind = "too_large"
 

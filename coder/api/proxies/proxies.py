@@ -147,6 +147,7 @@ class MayStayRequest(ApiStruct):
     user_id: UUID
     workspace_id: UUID
     agent_id: UUID
+    key_id: str = ""
 
 
 class MayStayResponse(ApiStruct):

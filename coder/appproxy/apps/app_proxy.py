@@ -192,7 +192,7 @@ class AppProxy:
             cors=self._cors(proxied, ticket),
             extra=entry.cookies,
         )
-        visitor = Visitor(entry.shown, ticket.user_id)
+        visitor = Visitor(entry.shown, ticket.user_id, ticket.key_id)
         if ticket.user_id != NIL:
             authenticated_as(user_key(ticket.user_id))
         with self._authorizer.stay(visitor, ticket) as scope:
@@ -272,7 +272,7 @@ class AppProxy:
         # A stream outlives its ticket, so the visitor needs the right now. Public applications need none.
         outlives = proxied.is_upgrade and ticket is not None and ticket.user_id != NIL
         if ticket is not None and (
-            not outlives or await self._authorizer.still_admits(ticket, Visitor(shown, ticket.user_id))
+            not outlives or await self._authorizer.still_admits(ticket, Visitor(shown, ticket.user_id, ticket.key_id))
         ):
             return _Entry(ticket, shown)
         let_in = await self._authorizer.admit(request, shown, app_headers.first(proxied.headers, b"user-agent"))

@@ -58,11 +58,13 @@ class Ticket:
     user_id: UUID = NIL
     """Admitted user; NIL for an anonymous visitor (of a public application)."""
     cors_behavior: str = "simple"
+    key_id: str = ""
+    """API key that requested the ticket; empty for an anonymous visitor, and in tickets of other implementations."""
 
 
 def ticket_claims(ticket: Ticket, expires_at: datetime) -> dict[str, Any]:
     """Return the claims to sign."""
-    return {
+    claims = {
         "request": {name: value for name, value in asdict(ticket.request).items() if value},
         "user_id": str(ticket.user_id),
         "workspace_id": str(ticket.workspace_id),
@@ -71,6 +73,7 @@ def ticket_claims(ticket: Ticket, expires_at: datetime) -> dict[str, Any]:
         "cors_behavior": ticket.cors_behavior,
         "exp": int(expires_at.timestamp()),
     }
+    return {**claims, "key_id": ticket.key_id} if ticket.key_id else claims
 
 
 async def find_ticket_untrusted(
@@ -104,6 +107,7 @@ async def read_ticket_untrusted(keys: KeyFinder, now: datetime, token: str) -> t
             app_url=str(claims["app_url"]),
             user_id=UUID(claims["user_id"]),
             cors_behavior=str(claims.get("cors_behavior", "simple")),
+            key_id=str(claims.get("key_id", "")),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise TokenRefused("validate claims: not an application token") from error

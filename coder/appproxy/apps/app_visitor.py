@@ -15,3 +15,5 @@ class Visitor:
 
     credentials: Credentials
     user_id: UUID = NIL
+    key_id: str = ""
+    """API key that requested the ticket, if the ticket names one."""

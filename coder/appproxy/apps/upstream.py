@@ -86,7 +86,7 @@ class AppConnection:
 
 
 class AppPool:
-    """Idle connections of this process, see `Context.part`."""
+    """Idle connections of this process."""
 
     def __init__(self, world: Dials) -> None:
         self._world = world

@@ -24,6 +24,7 @@ STATUS = {
     "unauthenticated": 401,
     "forbidden": 403,
     "not_found": 404,
+    "not_acceptable": 406,
     "too_slow": 408,
     "conflict": 409,
     "gone": 410,

@@ -136,7 +136,7 @@ class _Loan:
 
 
 class RateLimits:
-    """All counters of one process, see `Context.part`."""
+    """All counters of one process."""
 
     def __init__(self, ctx: Limited) -> None:
         self._config = ctx.config

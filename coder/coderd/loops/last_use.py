@@ -8,7 +8,6 @@ import trio
 
 from coder.base.log import Logger
 from coder.coderd.loops.skeleton import run_loop
-from coder.coderd.services.activity.last_use import LastUse
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -29,5 +28,5 @@ async def run(ctx: Context) -> None:
 
 
 async def turn(ctx: Context, _log: Logger) -> float:
-    await ctx.part(LastUse).flush()
+    await ctx.services.last_use.flush()
     return EVERY

@@ -18,9 +18,8 @@ import trio
 
 from coder.base.log import get_logger
 from coder.coderd.services.access.authentication import Caller
-from coder.coderd.services.access.rights_changes import PAUSE, RightsChanges
+from coder.coderd.services.access.rights_changes import PAUSE
 from coder.coderd.services.access.session_revocation import OpenSession, SessionEndedError, SessionRegistry
-from coder.coderd.services.network.coordinator import Coordinator
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -39,7 +38,7 @@ _log = get_logger("rpc_endpoints")
 
 
 class AbsentClients:
-    """Absent clients of one server process. Created once, see `Context.part`."""
+    """Absent clients of one server process."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -51,7 +50,7 @@ class AbsentClients:
         all_agents = {*agents, *self._forget(peer)}
         if len(self._watched) >= MAX_WATCHED:
             oldest = next(iter(self._watched))
-            self._ctx.part(Coordinator).revoke(oldest, self._forget(oldest))
+            self._ctx.services.relay.coordinator.revoke(oldest, self._forget(oldest))
         scope = trio.CancelScope()
         self._watched[peer] = scope, sorted(all_agents)
         self._ctx.nursery.start_soon(self._watch, peer, scope, caller, partial(is_revoked, sorted(all_agents)))
@@ -71,10 +70,10 @@ class AbsentClients:
             with trio.move_on_after(PATIENCE):
                 await self._until_revoked(caller, is_revoked)
             if self._watched.get(peer, (None,))[0] is scope:  # otherwise it was lost again at this very moment
-                self._ctx.part(Coordinator).revoke(peer, self._watched.pop(peer)[1])
+                self._ctx.services.relay.coordinator.revoke(peer, self._watched.pop(peer)[1])
 
     async def _until_revoked(self, caller: Caller, is_revoked: Callable[[], Awaitable[bool]]) -> None:
-        sessions = self._ctx.part(SessionRegistry)
+        sessions = self._ctx.services.sessions
         with sessions.opened(caller) as opened:
             try:
                 await opened.run(self._keep_checking, sessions, opened, is_revoked)
@@ -85,7 +84,7 @@ class AbsentClients:
         self, sessions: SessionRegistry, opened: OpenSession, is_revoked: Callable[[], Awaitable[bool]]
     ) -> None:
         """Check repeatedly, first now: the session may have ended before its notices could be received."""
-        rights = self._ctx.part(RightsChanges)
+        rights = self._ctx.services.rights_changes
         while True:
             changed = rights.next_change()
             try:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import trio
 
 from coder.appproxy.upgrades.raw_links import Upgrade, UpgradeRequest
-from coder.coderd.services.network.carried_streams import CarriedStreams
 from coder.net.carried_stream import CARRIER, CARRY
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class CarriedUpgrade(Upgrade):
         headers: Sequence[tuple[str, str]] = (),
     ) -> None:
         super().__init__(_as_upgrade(request), params, stream, b"", headers)
-        self._streams: CarriedStreams = ctx.part(CarriedStreams)
+        self._streams = ctx.services.relay.carried_streams
         self._carried: CarriedServerStream | None = None
 
     async def _answer(self, status: int, fields: Iterable[tuple[str, str]]) -> None:

@@ -17,7 +17,6 @@ from coder.appproxy.http.rate_limits import counted
 from coder.appproxy.upgrades.raw_links import EndpointTable
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
-from coder.coderd.rpc_endpoints.absent_clients import AbsentClients
 from coder.coderd.rpc_endpoints.versions import agent_api_version
 from coder.coderd.services.access.authentication import Caller, authenticate, recognize, subject_of
 from coder.coderd.services.access.authorization import explain_narrowing, may, require_scope
@@ -27,12 +26,11 @@ from coder.coderd.services.access.session_revocation import (
     CLOSE_REASON,
     OpenSession,
     SessionEndedError,
-    SessionRegistry,
 )
 from coder.coderd.services.access.workspace_access import agent_resource
 from coder.coderd.services.agents.agent_access import find_agent_unchecked
 from coder.coderd.services.network import resume_tokens
-from coder.coderd.services.network.coordinator import Coordinator, LeftBehind
+from coder.coderd.services.network.coordinator import LeftBehind
 from coder.coderd.services.network.node_keys import user_owner
 from coder.coderd.services.network.resume_tokens import ResumeBinding
 from coder.coderd.services.network.tailnet_rpc import Send, TailnetPeer, TailnetService
@@ -174,7 +172,7 @@ async def _serve(ctx: Context, upgrade: Upgrade, peer: TailnetPeer, caller: Call
 
     `reached` are the agents it may have tunnels to.
     """
-    sessions = ctx.part(SessionRegistry)
+    sessions = ctx.services.sessions
     with sessions.opened(caller) as opened:
         await sessions.confirm(opened)
         websocket = await upgrade.accept_websocket(binary_only=True)
@@ -182,7 +180,7 @@ async def _serve(ctx: Context, upgrade: Upgrade, peer: TailnetPeer, caller: Call
 
 
 def _watcher(ctx: Context, peer_id: UUID, caller: Caller) -> LeftBehind:
-    absent = ctx.part(AbsentClients)
+    absent = ctx.services.relay.absent_clients
     return lambda agents: absent.watch(peer_id, caller, agents, partial(_is_revoked, ctx, caller))
 
 
@@ -214,12 +212,12 @@ async def _serve_open(
     opened: OpenSession,
     is_revoked: Callable[[], Awaitable[bool]],
 ) -> None:
-    link = ClientConnection(websocket, lambda: ctx.part(Coordinator).cut(peer.id))
+    link = ClientConnection(websocket, lambda: ctx.services.relay.coordinator.cut(peer.id))
     with single_failure():
         async with open_session(websocket, role="server") as session, trio.open_nursery() as nursery:
             nursery.start_soon(link.keep_pinging, session)
             nursery.start_soon(link.leave_when_signed_out, session, opened)
-            nursery.start_soon(link.close_when_revoked, session, is_revoked, ctx.part(RightsChanges))
+            nursery.start_soon(link.close_when_revoked, session, is_revoked, ctx.services.rights_changes)
             nursery.start_soon(link.leave_on_stop, session, ctx.stopping)
             await session.serve(TailnetService(ctx, peer).handlers())
             nursery.cancel_scope.cancel()

@@ -20,9 +20,8 @@ from coder.coderd.services.provisioning import acquired_jobs, daemon_calls, job_
 from coder.coderd.services.provisioning.acquired_jobs import JobRow
 from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.daemon_registration import Presence
-from coder.coderd.services.provisioning.job_queue import JobQueue, RequireRight
+from coder.coderd.services.provisioning.job_queue import RequireRight
 from coder.coderd.services.templates.imports import module_files
-from coder.coderd.services.templates.imports.module_files import ModuleFiles
 from coder.domain.provisioning.jobs import CANCELED_BY_BREAK
 from coder.rpc.calls import Bidi, Handlers, ServerCall, ServerStream, Unary
 from coder.rpc.errors import RpcClosed, RpcError
@@ -51,7 +50,7 @@ class DaemonConnection:
         self._worker = worker
         self._presence = presence
         self._require_right = require_right
-        self._queue: JobQueue = ctx.part(JobQueue)
+        self._queue = ctx.services.api.job_queue
         self.asked = trio.Event()
         """Set by the first request for work."""
         self.assignment_failed = trio.Event()
@@ -198,7 +197,7 @@ class DaemonConnection:
         if not 0 <= header.file_size <= MAX_FILE or header.chunks > -(-MAX_FILE // MAX_PIECE):
             raise RpcError(0, f"file size {header.file_size} is over the limit of {MAX_FILE}")
         await module_files.require_running_import(self._ctx, self._worker)
-        files = self._ctx.part(ModuleFiles)
+        files = self._ctx.services.api.module_files
         with files.receiving(self._worker) as progress, contextlib.ExitStack() as unless_kept:
             content = unless_kept.enter_context(tempfile.TemporaryFile(prefix="coder-modules-"))
             await _receive_pieces(call, header, content, progress)

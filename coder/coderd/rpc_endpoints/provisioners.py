@@ -21,8 +21,8 @@ from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.coderd.rpc_endpoints.daemon_connection import DaemonConnection
 from coder.coderd.rpc_endpoints.pipe import stream_pair
-from coder.coderd.services.access.rights_changes import PAUSE, RightsChanges
-from coder.coderd.services.access.session_revocation import CHECK_INTERVAL, SessionEndedError, SessionRegistry
+from coder.coderd.services.access.rights_changes import PAUSE
+from coder.coderd.services.access.session_revocation import CHECK_INTERVAL, SessionEndedError
 from coder.coderd.services.foundation.outages import until_available
 from coder.coderd.services.provisioning import daemon_admission, daemon_registration, job_endings, provisioners
 from coder.coderd.services.provisioning.connected_daemon import Worker
@@ -30,7 +30,6 @@ from coder.coderd.services.provisioning.daemon_admission import DaemonAdmission,
 from coder.coderd.services.provisioning.daemon_mesh import DaemonMesh
 from coder.coderd.services.provisioning.daemon_registration import Introduction, Presence
 from coder.coderd.services.provisioning.job_queue import RequireRight
-from coder.coderd.services.templates.imports.module_files import ModuleFiles
 from coder.domain.access.policy import NIL
 from coder.domain.access.rate_budgets import API, GUESSES
 from coder.domain.access.route_scopes import PROVISIONER
@@ -199,13 +198,13 @@ async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admissio
                 await session.serve({**link.handlers(), **mesh.handlers()})
             nursery.cancel_scope.cancel()
     finally:
-        ctx.part(ModuleFiles).forget(worker, link)
+        ctx.services.api.module_files.forget(worker, link)
         await _leave(presence, worker)
         _log.info("a provisioner disconnected", daemon=worker.name, id=worker.id)
 
 
 async def _leave_when_signed_out(ctx: Context, caller: Caller, scope: trio.CancelScope) -> None:
-    sessions = ctx.part(SessionRegistry)
+    sessions = ctx.services.sessions
     with sessions.opened(caller) as opened:
         await sessions.confirm(opened)
         try:
@@ -260,7 +259,7 @@ async def _leave_when_shut_out(
 ) -> None:
     """Disconnect the daemon when its key was deleted, or its user lost permission. A daemon with a running job gets
     time to finish it and to send the state."""
-    rights = ctx.part(RightsChanges)
+    rights = ctx.services.rights_changes
     next_change = rights.next_key_deleted if admission.caller is None else rights.next_change
     changed = next_change()  # before the check: a change during the check counts
     while True:

@@ -13,7 +13,6 @@ from coder.appproxy.http.rate_limits import counted
 from coder.base.exception_groups import single_failure
 from coder.coderd.rpc_endpoints.coordination import ClientConnection
 from coder.coderd.rpc_endpoints.versions import agent_api_version
-from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.services.network.node_keys import proxy_owner
 from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
 from coder.coderd.services.proxies.proxy_authentication import authenticate_proxy
@@ -60,7 +59,7 @@ async def _leave_when_revoked(ctx: Context, token: str, peer_id: UUID, scope: tr
         try:
             await authenticate_proxy(ctx, token)
         except Unauthenticated:
-            ctx.part(Coordinator).cut(peer_id)
+            ctx.services.relay.coordinator.cut(peer_id)
             scope.cancel()
         except Exception as error:
             # A short outage of the database ends no session.

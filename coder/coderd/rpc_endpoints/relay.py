@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from coder.appproxy.upgrades.derp import PLAIN, serve_derp
 from coder.appproxy.upgrades.raw_links import EndpointTable
-from coder.coderd.services.network.relay import Relay
 from coder.domain.access.rate_budgets import RELAY
 from coder.domain.access.route_scopes import PUBLIC
 
@@ -25,7 +24,7 @@ def register(table: EndpointTable) -> None:
 async def serve_relay(ctx: Context, upgrade: Upgrade) -> None:
     """Upgrade to DERP, raw or inside a WebSocket, and relay until the peer disconnects."""
     upgrade.anonymous = True
-    server = ctx.part(Relay).server
+    server = ctx.services.relay.derp.server
     if server is None:
         await upgrade.answer(404, b"", (PLAIN,))
         return

@@ -11,6 +11,11 @@ def is_shared_too_widely(level: str, max_level: str) -> bool:
     return SHARE_LEVELS.index(level) > SHARE_LEVELS.index(max_level)
 
 
+def wider_levels(limit: str) -> tuple[str, ...]:
+    """Return the levels that a template's limit forbids."""
+    return SHARE_LEVELS[SHARE_LEVELS.index(limit) + 1 :]
+
+
 def shared_at_most(level: str, limit: str) -> str:
     """Return the level, or the template's limit if that is narrower."""
     return limit if is_shared_too_widely(level, limit) else level

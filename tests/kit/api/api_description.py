@@ -30,6 +30,7 @@ import jsonschema
 from coder.api.base import codec
 from coder.appproxy.upgrades.raw_links import EndpointTable, RpcEndpoint
 from coder.coderd.app import ENDPOINTS, describe_api
+from coder.coderd.composition import build_services
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.blueprints import BLUEPRINTS
 from coder.coderd.http.server.application import make_application
@@ -248,6 +249,7 @@ def application() -> Any:
     """An application with all routes that no server runs."""
     nothing: Any = None
     context = Context(ServerConfig(), nothing, nothing, "http://localhost:3000", UUID(int=0))
+    context.services = build_services(context)
     return make_application(context, BLUEPRINTS)
 
 

@@ -103,7 +103,7 @@ def _token(name: str) -> Call:
 
 
 def _without_waiting(read: Callable[[Any], Any], *refusals: type[Exception]) -> object:
-    """Without a database: the key is the part's answer, and the coroutine of `read(context)` never waits."""
+    """Without a database: the keys are scripted, and the coroutine of `read(context)` never waits."""
     from coder.domain.foundation.signed_tokens import SigningKey
 
     class Keys:
@@ -114,8 +114,8 @@ def _without_waiting(read: Callable[[Any], Any], *refusals: type[Exception]) -> 
         class clock:  # noqa: N801 - the attribute's name
             now = staticmethod(lambda: datetime(2030, 1, 1, tzinfo=UTC))
 
-        def part(self, _kind: object) -> Keys:
-            return Keys()
+        class services:  # noqa: N801 - the attribute's name
+            signing_keys = Keys()
 
     try:
         read(Context()).send(None)
@@ -161,7 +161,7 @@ def _terminal_ticket(text: str) -> object:
 
     from coder.coderd.services.apps import session_handover
 
-    return _without_waiting(lambda ctx: session_handover.find_terminal_user(ctx, text, UUID(int=1)))
+    return _without_waiting(lambda ctx: session_handover.find_terminal_visitor(ctx, text, UUID(int=1)))
 
 
 def _sealed_key(text: str) -> object:

@@ -22,7 +22,6 @@ from uuid import UUID, uuid4
 
 import trio
 
-from coder.coderd.services.provisioning.job_queue import JobQueue
 from coder.coderd.store.workspaces import prebuilds as store
 from coder.rpc.proto import agent_pb2
 from coder.rpc.proto import provisioner_pb2 as pb
@@ -155,7 +154,7 @@ async def without_daemon(world: World) -> None:
     """Sends the daemon away: jobs wait from here on."""
     world.extra["daemon"].cancel()
     with trio.fail_after(60):
-        while world.ctx.part(JobQueue)._groups:
+        while world.ctx.services.api.job_queue._groups:
             await trio.sleep(0.01)
 
 

@@ -32,7 +32,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from coder.coderd.services.notifications.push_services import PushServices
 from coder.domain.notifications.web_push import base64url
 from tests.kit.free_ports import free_port
 from tests.kit.server.server_in_process import World
@@ -136,7 +135,7 @@ async def push_service(world: World, folder: Path) -> AsyncIterator[PushService]
                 await service.serve(stream)
 
         nursery.start_soon(trio.serve_listeners, handle, secured)
-        services: PushServices = world.ctx.part(PushServices)
+        services = world.ctx.services.api.push_services
         services.permits, services.ca_file = (lambda address: address in {"127.0.0.1", "::1"}), authority.file
         yield service
         nursery.cancel_scope.cancel()

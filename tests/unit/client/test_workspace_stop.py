@@ -12,7 +12,6 @@ from coder.base.secret import Secret
 from coder.client.ready import Preparation, ReadyAgent
 from coder.client.target import choose_agent
 from coder.client.usage import report_usage
-from coder.coderd.services.activity.last_use import LastUse
 from coder.net.dial import DialPolicy
 from coder.net.http1 import HttpClient
 from tests.kit.agents.scripted_agent import eventually, workspace_world
@@ -30,7 +29,7 @@ async def test_leaves_stopped_workspace() -> None:
         view_context.world.ctx.nursery.start_soon(report_usage, policy, target, "ssh")
 
         async def is_used() -> bool:
-            await view_context.world.ctx.part(LastUse).flush()  # the server updates it once a minute
+            await view_context.world.ctx.services.last_use.flush()  # the server updates it once a minute
             now = (await view_context.world.get(f"/api/v2/workspaces/{view_context.workspace['id']}")).json()[
                 "last_used_at"
             ]

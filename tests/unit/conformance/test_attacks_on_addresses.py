@@ -15,7 +15,6 @@ import httpx
 import trio
 
 from coder.coderd.services.notifications.notification_delivery import deliver_due
-from coder.coderd.services.proxies.proxy_health import ProxyHealth
 from tests.kit.api.id_fields import BODY, PATH, text_places
 from tests.kit.server.two_organizations import foreign_world
 from tests.kit.server.workspace_proxy import new_proxy
@@ -90,7 +89,7 @@ async def test_no_request_to_internal_addresses() -> None:
                 assert (await _got(world.client, path, headers, scene.token)).status_code < 500
                 asked += 1
         await deliver_due(world.ctx)
-        health = world.ctx.part(ProxyHealth)
+        health = world.ctx.services.api.proxy_health
         await health.check_all()
         assert canary.heads == []
         # A proxy's own token sets the proxy's address. The server asks that one, and the canary would notice.

@@ -17,7 +17,6 @@ from uuid import uuid4
 import trio
 
 from coder.base.secret import Secret
-from coder.coderd.services.apps.app_streams import OpenStreams
 from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError
 from coder.net.websocket import WebSocketStream, connect_websocket
@@ -37,11 +36,11 @@ WAYS = (
     "port of the organization",
 )
 BY_TICKET = {"application by ticket", "terminal by ticket"}
-"""Access by a ticket from before the loss, which is valid for a minute and only names the user."""
+"""Access by a ticket from before the loss. It is valid for a minute and names its user and key."""
 BY_SHARE = {"application by host", "terminal", *BY_TICKET}
 """Access that the workspace's owner shares with the visitor."""
-BY_KEY = set(WAYS) - BY_TICKET
-"""Access by a key."""
+BY_KEY = set(WAYS)
+"""Access by a key, or by a ticket that the key requested."""
 INSIDE = {*BY_SHARE, "port of the organization"}
 """Access for members of the organization."""
 
@@ -128,7 +127,7 @@ async def test_visits_end_with_every_loss(tmp_path: Path) -> None:
     wrong: list[str] = []
     async with view_context(tmp_path, dangerous_allow_path_app_sharing=True) as scene:
         world, workspace = scene.world, scene.agent.workspace["id"]
-        visits = world.ctx.part(OpenStreams)
+        visits = world.ctx.services.edge.open_streams
         share = {"agent_name": "main", "port": scene.app.port, "protocol": "http"}
         for number, (loss, (by_group, (method, path, body), ending)) in enumerate(LOSSES.items()):
             level, way = LEVELS[number % 2]

@@ -20,7 +20,7 @@ import trio
 
 from coder.appproxy.http import hypercorn_fixes
 from coder.coderd.http.server import body_reading
-from coder.coderd.http.server.body_bounds import STRANGERS, STRANGERS_BYTES, BodyBudget
+from coder.coderd.http.server.body_bounds import STRANGERS, STRANGERS_BYTES
 from coder.coderd.store.templates import system_files
 from tests.kit.api.costly_requests import CostlyRequest, Spent, answer_of, costly_requests, is_public, measured, routes
 from tests.kit.provisioners.scripted_provisioner import tar as tar_of
@@ -104,7 +104,7 @@ async def test_slow_requests_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_reading, "BODY_PATIENCE", 1.0)
     monkeypatch.setattr(hypercorn_fixes, "HEAD_PATIENCE", 1.0)
     async with running_coderd(first_user=True) as world:
-        budget, quiet = world.ctx.part(BodyBudget), trio.lowlevel.current_statistics().tasks_living
+        budget, quiet = world.ctx.services.api.body_budget, trio.lowlevel.current_statistics().tasks_living
         taking = [item for item in OF_STRANGERS if item.kind == "large"]
         assert len(taking) > 20
         halves = [item.encoded("")[: len(item.encoded("")) - len(item.body) + 40_000] for item in taking]

@@ -29,7 +29,6 @@ from coder.coderd.app import ENDPOINTS
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.people import scim
 from coder.coderd.http.server.declarations import route_of
-from coder.coderd.services.network.carried_streams import CarriedStreams
 from coder.coderd.services.people import scim as provisioning
 from coder.domain.access.rate_budgets import API, GUESSES, Budget, budgets_of
 from coder.domain.access.route_scopes import AGENT, APPLICATION, BY_SECRET, PROVISIONER, PROXY, STREAM, Scope, Unscoped
@@ -226,7 +225,7 @@ async def test_guessing_spares_valid_secrets(monkeypatch: pytest.MonkeyPatch) ->
         _limit_all(monkeypatch)
         for door in doors:
             guesses = [await _ask(world, door, number) for number in range(LIMIT + 1)]
-            path = door.path(0).replace("guess-0", world.ctx.part(CarriedStreams).open("127.0.0.1")[0])
+            path = door.path(0).replace("guess-0", world.ctx.services.relay.carried_streams.open("127.0.0.1")[0])
             view = right.get(door.scope, {"Coder-Session-Token": world.token})
             if door.scope is APPLICATION:
                 client = applications.pop()
@@ -279,7 +278,7 @@ def _credential_of(client: dict[str, str], *, by_secret: bool) -> str:
 async def test_waiting_polls_are_not_guesses() -> None:
     """The id of a carried stream authorizes its polls: waiting polls are no guesses, however many there are."""
     async with running_coderd(first_user=True, **SETTINGS) as world:
-        streams: CarriedStreams = world.ctx.part(CarriedStreams)
+        streams = world.ctx.services.relay.carried_streams
         secrets = [streams.open("127.0.0.1")[0] for _ in range(2 * LIMIT)]
         statuses = []
 

@@ -15,7 +15,6 @@ import pytest
 from werkzeug.exceptions import HTTPException
 
 from coder.coderd.http.server.declarations import Route, route_of
-from coder.coderd.services.foundation.deferred_work import DeferredWork
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import EntryFilter
 from tests.conformance.walk import walk
@@ -146,7 +145,7 @@ async def _silent(world: Populated, heard: Heard) -> list[str]:
 async def _forget_password(world: Populated) -> None:
     """For an existing user: for an unknown one, the same response comes without an entry."""
     await world.world.post("/api/v2/users/otp/request", {"email": FIRST_USER["email"]}, token="")
-    await world.world.ctx.part(DeferredWork).wait_until_done()
+    await world.world.ctx.services.deferred_work.wait_until_done()
 
 
 async def _list(tx: Any) -> Sequence[Any]:

@@ -37,8 +37,6 @@ OUTSIDE = {"leaves the organization", "is suspended"}
 KEEPS_WORKSPACES = {"is deleted"}
 """Losses that are refused while the user has workspaces."""
 UNSHARED = "shared no longer"
-BY_USER = {"the session ends", "the password is changed"}
-"""Losses of a session, not of a user. A ticket names the user alone, and is valid for another minute."""
 Use = Callable[[], Awaitable[int]]
 """Uses what was prepared; returns the status, 101 for an accepted stream."""
 
@@ -181,8 +179,6 @@ async def test_prepared_work_ends_with_rights(monkeypatch: pytest.MonkeyPatch) -
                 taken = await world.request(method, where.format(**names), json=filled(body, names))
                 assert taken.status_code in {200, 204}, f"{loss}: {taken.text}"
             for way, use in uses.items():
-                if way == "terminal_ticket" and loss in BY_USER:
-                    continue
                 if (status := await use()) not in REFUSED:
                     wrong.append(f"after {loss}: {way}: {status}")
 

@@ -82,10 +82,11 @@ class FakeNode:
 
 def fake_context() -> Any:
     """Minimal server context: a coordinator and a relay map."""
-    other = SimpleNamespace(current=MAP, proxies={}, id=uuid4())
-    parts: dict[type, Any] = {}
-    ctx: Any = SimpleNamespace(part=lambda kind: parts.get(kind, other), clock=None)
-    parts[Coordinator] = Coordinator(ctx)
+    relay = SimpleNamespace()
+    services = SimpleNamespace(relay_map=SimpleNamespace(current=MAP, proxies={}), relay=relay)
+    ctx: Any = SimpleNamespace(services=services, clock=None)
+    this_replica: Any = SimpleNamespace(id=uuid4())
+    relay.coordinator = Coordinator(ctx, this_replica)
     return ctx
 
 
@@ -136,7 +137,7 @@ async def test_peers_connect(autojump_clock: trio.testing.MockClock) -> None:
         assert config.endpoints == ("192.0.2.1:4",)
         assert not agent_node.installed[client_node.self_info.public_key].keepalive
         assert client.public_key_of(AGENT) == agent_node.self_info.public_key
-        assert ctx.part(Coordinator).latency_of(AGENT) == {"Coder": {"preferred": True, "latency_ms": 2.0}}
+        assert ctx.services.relay.coordinator.latency_of(AGENT) == {"Coder": {"preferred": True, "latency_ms": 2.0}}
 
         agent_node.change(endpoints=(UdpAddress("192.0.2.9", 4),))
         await quiet()
@@ -182,7 +183,7 @@ async def test_lost_peers_expire_after_15_minutes(autojump_clock: trio.testing.M
             nursery.start_soon(coordinate, client, ctx, TailnetPeer(UUID(int=0xC), ClientAccess(AGENT)))
             await quiet()
             assert agent_node.installed
-            ctx.part(Coordinator).close()
+            ctx.services.relay.coordinator.close()
         assert agent_node.installed
         assert client_node.installed
         await trio.sleep(899)
@@ -211,7 +212,7 @@ async def test_reconnect_sends_everything(autojump_clock: trio.testing.MockClock
         nursery.start_soon(keep_coordinated, client, connect_as(TailnetPeer(UUID(int=0xC), ClientAccess(AGENT))))
         await quiet()
         contexts.append(fake_context())
-        contexts[0].part(Coordinator).close()
+        contexts[0].services.relay.coordinator.close()
         await trio.sleep(1)
         agent_node.change(endpoints=())
         await quiet()

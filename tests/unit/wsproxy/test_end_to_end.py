@@ -23,10 +23,7 @@ from coder.appproxy.apps.app_visitor import Visitor
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.coderd.rpc_endpoints import proxies
-from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.apps import app_tokens
-from coder.coderd.services.apps.app_streams import OpenStreams
-from coder.coderd.services.proxies.proxy_health import ProxyHealth
 from coder.coderd.store.proxies import system_workspace_proxies
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.coderd.store.templates import insights
@@ -277,7 +274,7 @@ async def _usage_is_reported(s: Scene) -> None:
     hour = s.world.ctx.clock.now().replace(minute=0, second=0, microsecond=0)
     used = await s.world.ctx.db.read(insights.app_usage, hour - timedelta(days=1), hour + timedelta(hours=2), [])
     assert {row.slug for row in used} == {"web", "all"}
-    await s.world.ctx.part(LastUse).flush()
+    await s.world.ctx.services.last_use.flush()
     workspace = (await s.world.get(f"/api/v2/workspaces/{s.agent.workspace['id']}")).json()
     assert workspace["last_used_at"] > s.agent.workspace["last_used_at"]
 
@@ -339,7 +336,7 @@ async def _ticket_only_checks(s: Scene) -> None:
 
 async def _reused_name_is_rejected(s: Scene, eve: UUID, token: str, signed: str) -> None:
     """Two visitors have the same names; one connected to the former workspace of that name."""
-    authorizer, visits = s.proxy.authorizer, s.world.ctx.part(OpenStreams)
+    authorizer, visits = s.proxy.authorizer, s.world.ctx.services.edge.open_streams
     now = await app_tokens.read_ticket_untrusted(s.world.ctx, signed)
     before = replace(now, workspace_id=uuid4())
     for visitor in (Visitor(Credentials(), eve), Visitor(Credentials(token), eve)):
@@ -438,7 +435,7 @@ async def test_relay_only_proxy() -> None:
             for path in (f"{WEB}/", "/templates", f"/api/v2/workspaceagents/{uuid4()}/pty"):
                 assert (await browser.get(proxy.world.access_url + path)).status_code == 404, path
             assert (await browser.get(f"{proxy.world.access_url}/healthz")).status_code == 200
-            health: ProxyHealth = world.ctx.part(ProxyHealth)
+            health = world.ctx.services.api.proxy_health
             await health.check_all()
             assert (await world.get(f"{PROXIES}/sydney")).json()["derp_only"] is True
             assert len((await world.get("/api/v2/regions")).json()["regions"]) == 1

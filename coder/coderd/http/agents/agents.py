@@ -35,7 +35,7 @@ from coder.coderd.services.agents import agent_access, agent_containers, agent_h
 from coder.coderd.services.agents.agent_access import CurrentAgent
 from coder.coderd.services.agents.agent_logs import AgentLogLine
 from coder.coderd.services.agents.app_statuses import AppReport
-from coder.coderd.services.agents.instance_identity import Clouds, token_of
+from coder.coderd.services.agents.instance_identity import token_of
 from coder.coderd.services.login import provider_tokens
 from coder.coderd.services.network.derp_map import connection_info
 from coder.coderd.services.network.stream_http import AgentAnswer
@@ -237,7 +237,7 @@ async def get_reinit() -> Response:
 async def post_aws_instance_identity() -> Response:
     """Authenticate the instance of an identity document."""
     body = await read_body(_AwsIdentity)
-    clouds: Clouds = context().part(Clouds)
+    clouds = context().services.api.clouds
     return await _token_of(clouds.aws(body.document, body.signature), body.agent_name)
 
 
@@ -253,7 +253,7 @@ async def post_aws_instance_identity() -> Response:
 async def post_azure_instance_identity() -> Response:
     """Authenticate the machine of an attested document."""
     body = await read_body(_AzureIdentity)
-    clouds: Clouds = context().part(Clouds)
+    clouds = context().services.api.clouds
     return await _token_of(await clouds.azure(body.signature), body.agent_name)
 
 
@@ -269,7 +269,7 @@ async def post_azure_instance_identity() -> Response:
 async def post_google_instance_identity() -> Response:
     """Authenticate the instance of a Compute Engine token."""
     body = await read_body(_GoogleIdentity)
-    clouds: Clouds = context().part(Clouds)
+    clouds = context().services.api.clouds
     return await _token_of(await clouds.google(body.json_web_token), body.agent_name)
 
 

@@ -22,8 +22,6 @@ from coder.coderd.http.server.streams import needs_upgrade
 from coder.coderd.services.access.session_revocation import CLOSE_CODE
 from coder.coderd.services.agents.agent_access import CurrentAgent, load_agent
 from coder.coderd.services.apps import session_handover
-from coder.coderd.services.apps.app_streams import OpenStreams
-from coder.domain.access.credentials import Credentials
 from coder.domain.apps.app_headers import SIGNED_TOKEN_QUERY
 
 blueprint = Blueprint("terminals", __name__, url_prefix="/api/v2/workspaceagents")
@@ -73,12 +71,11 @@ async def terminal(agent: str) -> Response | None:
     """Copy bytes until the terminal ends or the caller is cancelled (the browser disconnected)."""
     agent_id = path_uuid(agent)
     ticket = websocket.args.get(SIGNED_TOKEN_QUERY, "")
-    holder = await session_handover.find_terminal_user(context(), ticket, agent_id) if ticket else None
+    holder = await session_handover.find_terminal_visitor(context(), ticket, agent_id) if ticket else None
     if holder is not None:
-        # A ticket names its user; the right may have been lost since it was issued.
-        holding = Visitor(Credentials(), holder)
-        visits: OpenStreams = context().part(OpenStreams)
-        return await _attach(agent_id, holding) if await visits.may_use_terminal(holding, agent_id) else _page()
+        # A ticket names its user and key; the right may have been lost, or the key ended, since it was issued.
+        visits = context().services.edge.open_streams
+        return await _attach(agent_id, holder) if await visits.may_use_terminal(holder, agent_id) else _page()
     visitor = await optional_caller()
     if visitor is None or await _may_open(agent_id) is None:
         return _page()
@@ -89,7 +86,7 @@ async def terminal(agent: str) -> Response | None:
 
 async def _attach(agent_id: UUID, visitor: Visitor) -> Response | None:
     spec = terminals.read_spec(websocket.args)
-    visits: OpenStreams = context().part(OpenStreams)
+    visits = context().services.edge.open_streams
     await websocket.accept()
     with visits.track_terminal(visitor, agent_id) as scope:
         try:

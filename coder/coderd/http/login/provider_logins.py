@@ -30,7 +30,6 @@ from coder.coderd.http.site import pages
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.login import github_login, login_conversion, oidc, provider_login
 from coder.coderd.services.login.oauth_exchange import ProviderEndpoint, authorize_url, exchange
-from coder.coderd.services.login.oidc import OidcProvider
 from coder.coderd.services.login.provider_accounts import Attempt, LoginRefused
 from coder.coderd.services.people import users
 from coder.coderd.services.people.users import user_resource
@@ -63,7 +62,7 @@ async def oidc_callback() -> Response:
     ctx = context()
     if not oidc.enabled(ctx):
         raise Invalid(_NOT_SET_UP)
-    provider = ctx.part(OidcProvider)
+    provider = ctx.services.api.oidc
     check_provider_error("oidc")
     endpoint = await provider.endpoint()
     code = request.args.get("code", "")

@@ -9,7 +9,7 @@ from coder.coderd.http.server.auth import context, count_request
 from coder.coderd.http.server.body_reading import read_for
 from coder.coderd.http.server.declarations import BYTES, NOTHING, OCTETS
 from coder.coderd.http.server.route import route
-from coder.coderd.services.network.carried_streams import FIRST_WAIT, CarriedServerStream, CarriedStreams
+from coder.coderd.services.network.carried_streams import FIRST_WAIT, CarriedServerStream
 from coder.domain.access.rate_budgets import CARRIED
 from coder.domain.access.route_scopes import STREAM
 from coder.net.carried_stream import ENDED, MODE, OFFSET, RECEIVED, STREAMS, WAIT, WINDOW
@@ -55,7 +55,7 @@ async def end(secret: str) -> Response:
 
 
 async def _find(ident: str) -> CarriedServerStream:
-    streams: CarriedStreams = context().part(CarriedStreams)
+    streams = context().services.relay.carried_streams
     try:
         return streams.find(ident)
     except NotFound:

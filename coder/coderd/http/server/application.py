@@ -19,7 +19,6 @@ from coder.coderd.http.server.middleware import Middleware
 from coder.coderd.http.server.quart_fixes import Application, new_application
 from coder.coderd.http.server.traced import Traced
 from coder.coderd.services.access.authentication import authenticate
-from coder.coderd.services.telemetry.tracing import Tracing
 from coder.domain.access.machine_paths import EMPTY_405, PAGE_PATTERN
 from coder.domain.access.rate_budgets import Budget, budgets_of
 from coder.domain.access.signed_in import is_for_signed_in
@@ -42,7 +41,7 @@ def build_application(ctx: Context, blueprints: Iterable[Blueprint], links: Sequ
     """Return the ASGI application with these blueprints. `links` (of `rpc_endpoints`) are only described, not
     served."""
     framed = Middleware(make_application(ctx, blueprints, links), ctx)
-    tracing = ctx.find(Tracing)
+    tracing = ctx.services.tracing
     return Traced(framed, tracing) if tracing is not None else framed
 
 

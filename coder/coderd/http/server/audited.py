@@ -26,7 +26,6 @@ from coder.coderd.services.audit import audit_snapshots as snapshots
 from coder.coderd.services.audit import request_events
 from coder.coderd.services.audit.audit import AuditEvent, Origin
 from coder.coderd.services.audit.audit_snapshots import AuditSnapshot, ObjectReference
-from coder.coderd.services.foundation.deferred_work import DeferredWork
 from coder.domain.access.policy import NIL
 
 if TYPE_CHECKING:
@@ -224,7 +223,7 @@ async def _leave(event: AuditEvent, is_somebody: bool) -> None:
         if is_somebody:
             await request_events.record_event(ctx, event)
 
-    await ctx.part(DeferredWork).enqueue(f"audit entry: {event.action} {event.kind}", write)
+    await ctx.services.deferred_work.enqueue(f"audit entry: {event.action} {event.kind}", write)
 
 
 async def do_afterwards(email: str, work: Callable[[], Awaitable[object]]) -> None:
@@ -242,7 +241,7 @@ async def do_afterwards(email: str, work: Callable[[], Awaitable[object]]) -> No
             after = await snapshots.snapshot_of_object(ctx, how.kind, user_id)
             await request_events.record_event(ctx, AuditEvent(how.kind, how.action, actor, 204, before, after))
 
-    await ctx.part(DeferredWork).enqueue(f"{how.action} {how.kind}", do)
+    await ctx.services.deferred_work.enqueue(f"{how.action} {how.kind}", do)
 
 
 def _around_login(view: View) -> View:
@@ -256,7 +255,7 @@ def _around_login(view: View) -> View:
             if result.status < 400:
                 await write()
             else:
-                await context().part(DeferredWork).enqueue("audit entry: login", write)
+                await context().services.deferred_work.enqueue("audit entry: login", write)
         return result.pass_on()
 
     return recorded

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from quart import current_app, g, has_websocket_context, request, websocket
 
-from coder.api.base.refusals import Forbidden, NotFound, Refusal, Unauthenticated
+from coder.api.base.refusals import Conflict, Forbidden, NotFound, Refusal, Unauthenticated
 from coder.appproxy.http.connection_shares import authenticated_as
-from coder.appproxy.http.rate_limits import BYPASS_HEADER, Counted, RateLimits, key_of, user_key
+from coder.appproxy.http.rate_limits import BYPASS_HEADER, Counted, key_of, user_key
 from coder.coderd.http.server.declarations import route_of
 from coder.coderd.http.server.query import read_arguments
 from coder.coderd.services.access import authentication
 from coder.coderd.services.access.authentication import Caller
 from coder.coderd.services.access.authorization import explain_narrowing
-from coder.coderd.services.access.session_revocation import CLOSE_CODE, SessionEndedError, SessionRegistry
+from coder.coderd.services.access.session_revocation import CLOSE_CODE, SessionEndedError
 from coder.domain.access.credentials import SESSION_COOKIE, Credentials
 from coder.domain.access.origins import near_origin
 from coder.domain.access.policy import Subject
@@ -108,9 +108,23 @@ def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     return guarded
 
 
+async def recheck_caller() -> None:
+    """Check the caller again after the wait for a body, which may take minutes: a request must not keep a right.
+
+    Raises Unauthenticated when the key has ended meanwhile, Conflict when the caller's rights have changed: the view
+    may have checked them before it read the body. Requests without a user's key have no such rights.
+    """
+    who = current_caller()
+    if who is None:
+        return
+    key, user = await authentication.recognize(context(), who.credentials)
+    if authentication.subject_of(context(), user, key) != who.subject:
+        raise Conflict("Your permissions changed while the request was being received.", "Send the request again.")
+
+
 async def while_signed_in(who: Caller, view: Callable[[], Awaitable[T]]) -> T:
     """Run the view of a WebSocket until it ends, or until the caller's key is revoked or its rights change."""
-    sessions: SessionRegistry = context().part(SessionRegistry)
+    sessions = context().services.sessions
     with sessions.opened(who, by_rights=True) as opened:
         await sessions.confirm(opened)
         try:
@@ -127,7 +141,7 @@ async def count_request(who: Caller | str | None) -> None:
     `who`: see `key_of`.
     """
     current = websocket if has_websocket_context() else request
-    limits: RateLimits = context().part(RateLimits)
+    limits = context().services.rate_limits
     route = current.url_rule.rule if current.url_rule is not None else ""
     known: dict[tuple[str, str], tuple[Budget, ...]] = current_app.config["CODER_BUDGETS"]
     budgets = known[route, current.endpoint or ""] if route else _budgets_of_no_route(current.path)

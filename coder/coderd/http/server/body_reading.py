@@ -16,8 +16,8 @@ import trio
 from quart import request
 
 from coder.api.base.refusals import TooLarge, TooSlow
-from coder.coderd.http.server.auth import account, context, remote_ip
-from coder.coderd.http.server.body_bounds import STRANGERS, BodyBudget, BodyShare
+from coder.coderd.http.server.auth import account, context, recheck_caller, remote_ip
+from coder.coderd.http.server.body_bounds import STRANGERS, BodyShare
 
 BODY_PATIENCE = 30.0
 """Seconds a body may take besides the time for its bytes; the same as common reverse proxies."""
@@ -71,7 +71,7 @@ async def received(limit: int) -> AsyncIterator[bytes]:
         account_name = account()
         if account_name != STRANGERS:
             size = min(request.content_length if request.content_length is not None else limit, limit)
-            await held.enter_async_context(context().part(BodyBudget).turn(account_name, size, BODY_PATIENCE))
+            await held.enter_async_context(context().services.api.body_budget.turn(account_name, size, BODY_PATIENCE))
         await _receive(limit, held.enter_context(_share()), keep)
         raw = b"".join(pieces)
         pieces.clear()
@@ -98,7 +98,7 @@ async def read_file(limit: int) -> AsyncIterator[BinaryIO]:
 
 
 def _share() -> AbstractContextManager[BodyShare]:
-    return context().part(BodyBudget).sender(account(), remote_ip())
+    return context().services.api.body_budget.sender(account(), remote_ip())
 
 
 async def _receive(limit: int, share: Holds, keep: Callable[[bytes], Awaitable[None]]) -> None:
@@ -112,6 +112,7 @@ async def _receive(limit: int, share: Holds, keep: Callable[[bytes], Awaitable[N
             await keep(piece)
             # Every byte extends the deadline, so that a slow line is served and a trickle is not.
             scope.deadline = min(scope.deadline + len(piece) / BODY_SLOWEST, last)
+        await recheck_caller()
         return
     raise TooSlow(
         "Request body arrived too slowly.", f"{size} bytes had arrived; send it faster or in smaller requests."

@@ -15,7 +15,7 @@ from coder.api.base.refusals import Unauthenticated
 from coder.appproxy.http.connection_shares import authenticated_as
 from coder.appproxy.http.errors import envelope_of
 from coder.appproxy.http.hypercorn_fixes import FAST_PATHS
-from coder.appproxy.http.rate_limits import BYPASS_HEADER, RateLimits, key_of, user_key
+from coder.appproxy.http.rate_limits import BYPASS_HEADER, key_of, user_key
 from coder.coderd.http.people import users
 from coder.coderd.http.server.auth import challenge
 from coder.coderd.http.server.declarations import declaration_of
@@ -60,7 +60,7 @@ class FastPath:
     def __init__(self, app: Any, ctx: Context) -> None:
         self._app = app
         self._ctx = ctx
-        self._limits: RateLimits = ctx.part(RateLimits)
+        self._limits = ctx.services.rate_limits
 
     async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
         answer = ROUTES.get(scope["path"]) if scope.get("method") == "GET" and scope["type"] == "http" else None

@@ -74,7 +74,7 @@ class Middleware:
         access = urlsplit(ctx.access_url)
         self._access_scheme = access.scheme
         self._access_host = canonical_host(access.netloc, access.scheme) if ctx.config.redirect_to_access_url else ""
-        self._metrics: Metrics = ctx.part(Metrics)
+        self._metrics = ctx.services.metrics
         self._metrics.at_scrape.append(self._set_open_metrics)
         self._open: dict[str, Message] = {}
         """Requests in progress, by request id."""

@@ -20,7 +20,6 @@ from coder.coderd.services.access.session_revocation import (
     CLOSE_CODE,
     RIGHTS_CHANGED,
     SessionEndedError,
-    SessionRegistry,
 )
 
 _T = TypeVar("_T")
@@ -33,7 +32,7 @@ async def sse(source: AsyncIterator[Any], *, ping_first: bool = False) -> Respon
     """Send `event: data` for each value."""
     at_end().push_async_callback(source.aclose)  # type: ignore[attr-defined]
     first = await anext(source, None)
-    sessions: SessionRegistry = context().part(SessionRegistry)
+    sessions = context().services.sessions
     caller = current_caller()
 
     async def events() -> AsyncIterator[bytes]:

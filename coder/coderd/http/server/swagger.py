@@ -33,10 +33,10 @@ _TYPES = {
 _OFF = "Swagger documentation is disabled."
 
 
-class _Document:
-    """Description of one server, see `Context.part`."""
+class ApiDescription:
+    """Description of one server."""
 
-    def __init__(self, ctx: Any) -> None:
+    def __init__(self) -> None:
         self._lock = trio.Lock()
         self._data = b""
 
@@ -82,7 +82,7 @@ async def document() -> Response:
     """Return the API's description as an OpenAPI document."""
     _require_enabled()
     app = current_app._get_current_object()  # type: ignore[attr-defined]
-    data = await context().part(_Document).read(app)
+    data = await context().services.api.description.read(app)
     return Response(data, content_type="application/json; charset=utf-8")
 
 

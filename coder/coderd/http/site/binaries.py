@@ -33,13 +33,13 @@ _RANGE = re.compile(r"bytes=([0-9]*)-([0-9]*)")
 @route(blueprint, "GET", "/api/v2/programs", scope=PUBLIC, answers=list[Program])
 async def get_programs() -> Response:
     """Return the available programs: a page that requested each file itself would meet errors for missing ones."""
-    return reply(context().part(Binaries).list_programs())
+    return reply(context().services.api.binaries.list_programs())
 
 
 @route(blueprint, "GET", "/bin/", scope=PUBLIC, budget=PUBLIC_ROUTE, answers=HTML)
 async def get_folder() -> Response:
     """Return the folder's list of programs, as upstream's file server does."""
-    programs = [program.name for program in context().part(Binaries).list_programs() if program.available]
+    programs = [program.name for program in context().services.api.binaries.list_programs() if program.available]
     lines = "".join(f'<a href="{name}">{name}</a>\n' for name in sorted(programs))
     return framed(Response(f"<!doctype html>\n<pre>\n{lines}</pre>\n", content_type="text/html; charset=utf-8"))
 
@@ -54,7 +54,7 @@ async def get_folder() -> Response:
     others={206: BYTES, 304: NOTHING, 416: NOTHING},
 )
 async def get_binary(name: str) -> Response:
-    shelf = context().part(Binaries)
+    shelf = context().services.api.binaries
     if name.endswith((".sha256", ".asc")):
         return await _companion_file(shelf, *name.rsplit(".", 1))
     binary = await shelf.find(name, _accepted(request.headers.get("Accept-Encoding", "")))

@@ -22,7 +22,6 @@ from coder.coderd.http.server.auth import context
 from coder.coderd.http.site import pictures
 from coder.coderd.http.site.page_values import fill_page
 from coder.coderd.services.apps.session_handover import app_host
-from coder.coderd.services.proxies.proxy_health import ProxyHealth
 from coder.coderd.services.site.install_scripts import install_ps1, install_sh
 from coder.domain.access.rate_budgets import unlimited
 from coder.domain.apps.app_addresses import frame_source
@@ -155,7 +154,7 @@ def _proxy_sources(ctx: Context) -> tuple[list[str], list[str]]:
     directives of its own.
     """
     connected, framed_too = list[str](), list[str]()
-    for row in ctx.part(ProxyHealth).healthy_proxies():
+    for row in ctx.services.api.proxy_health.healthy_proxies():
         url = urlsplit(row.url)
         if row.derp_only or not _SOURCE.fullmatch(url.netloc):
             continue

@@ -26,15 +26,11 @@ from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.query import go_int
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.services.login import provider_login
-from coder.coderd.services.network.coordinator import Coordinator
-from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.people import users
 from coder.coderd.services.site import health_settings
-from coder.coderd.services.site.health import HealthReports
 from coder.coderd.services.site.health_settings import require_health
-from coder.coderd.services.site.profiling import DEFAULT_SECONDS, Profiling
+from coder.coderd.services.site.profiling import DEFAULT_SECONDS
 from coder.coderd.services.telemetry import profiles
-from coder.coderd.services.telemetry.metrics import Metrics
 
 blueprint = Blueprint("debug", __name__, url_prefix="/api/v2/debug")
 
@@ -63,21 +59,37 @@ def _owners(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     return guarded
 
 
+def _text(report: HealthcheckReport) -> str:
+    """Return upstream's short form for terminals and probes: the time and a line per section."""
+    healthy = {
+        "healthy": report.healthy,
+        "derp": report.derp.healthy,
+        "access_url": report.access_url.healthy,
+        "websocket": report.websocket.healthy,
+        "database": report.database.healthy,
+    }
+    return f"time: {report.time:%Y-%m-%dT%H:%M:%SZ}\n" + "".join(
+        f"{name}: {str(value).lower()}\n" for name, value in healthy.items()
+    )
+
+
 @route(
     blueprint,
     "GET",
     "/health",
     scope="debug_info:read",
     query={"force": str, "format": str},
-    answers=(HealthcheckReport, dict[str, Any]),
+    answers=(HealthcheckReport, dict[str, Any], TEXT),
 )
 @_owners
 async def get_health() -> Response:
     form = request.args.get("format", "")
-    if form not in {"", "json", "simple"}:
+    if form not in {"", "json", "simple", "text"}:
         raise Invalid(f'Invalid format option "{form}".', 'Allowed values are: "json", "simple".')
     force = request.args.get("force", "") == "true"
-    report = await context().part(HealthReports).get(Secret(credentials().token), force=force)
+    report = await context().services.api.health_reports.get(Secret(credentials().token), force=force)
+    if form == "text":
+        return Response(_text(report), content_type="text/plain; charset=utf-8")
     if form == "simple":
         names = ("derp", "access_url", "websocket", "database", "workspace_proxy", "provisioner_daemons")
         healthy: dict[str, Any] = {name: getattr(report, name).severity != "error" for name in names}
@@ -132,7 +144,7 @@ async def get_ws() -> Response:
 @_owners
 async def get_coordinator() -> Response:
     """Return the connected peers, and the number of tunnels of each."""
-    core = context().part(Coordinator).core
+    core = context().services.relay.coordinator.core
     return _page("Coordinator", *(f"{peer}: tunnels to it: {core.tunnels_to(peer)}" for peer in core.nodes()))
 
 
@@ -169,14 +181,14 @@ async def get_expvar() -> Response:
 @route(blueprint, "GET", "/metrics", scope="debug_info:read", answers=TEXT)
 @_owners
 async def get_metrics() -> Response:
-    text = await context().part(Metrics).exposition()
+    text = await context().services.metrics.exposition()
     return Response(text, content_type="text/plain; version=0.0.4; charset=utf-8; escaping=underscores")
 
 
 @route(blueprint, "GET", "/derp/traffic", scope="debug_info:read", answers=list[dict[str, Any]])
 @_owners
 async def get_derp_traffic() -> Response:
-    relay = context().part(Relay).server
+    relay = context().services.relay.derp.server
     result = relay.traffic() if relay is not None else []
     return reply([{"Sent": sent, "Recv": received, "Key": f"nodekey:{key.hex()}"} for key, sent, received in result])
 
@@ -225,7 +237,7 @@ async def post_profile() -> Response:
     """Collect a profile for the requested duration, in nanoseconds."""
     options = await read_body(DebugProfileOptions)
     seconds = options.Duration / 1e9 if options.Duration else DEFAULT_SECONDS
-    data = await context().part(Profiling).take(seconds, options.Profiles or [])
+    data = await context().services.api.profiling.take(seconds, options.Profiles or [])
     headers = {"Content-Disposition": "attachment; filename=profiles.tar.gz"}
     return Response(data, 200, headers, content_type="application/gzip")
 

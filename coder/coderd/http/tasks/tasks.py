@@ -59,7 +59,7 @@ async def get_tasks() -> Response:
     required=("template_version_id",),
     answers=Task,
     status=201,
-    refuses=(409, 425, 500),
+    refuses=(406, 409, 425, 500),
     audit=Audited("task", "create", "body:id"),
 )
 async def post_task(user: str) -> Response:
@@ -153,7 +153,7 @@ async def get_logs(user: str, task: str) -> Response:
     scope="task:update",
     answers=PauseTaskResponse,
     status=202,
-    refuses=(409, 425, 500),
+    refuses=(406, 409, 425, 500),
 )
 async def post_pause(user: str, task: str) -> Response:
     """Stop the task's workspace."""
@@ -170,7 +170,7 @@ async def post_pause(user: str, task: str) -> Response:
     scope="task:update",
     answers=ResumeTaskResponse,
     status=202,
-    refuses=(409, 425, 500),
+    refuses=(406, 409, 425, 500),
 )
 async def post_resume(user: str, task: str) -> Response:
     """Start it again."""

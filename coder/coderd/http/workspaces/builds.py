@@ -71,7 +71,7 @@ async def get_builds(workspace: str) -> Response:
     limit=_MAX_STATE,
     answers=WorkspaceBuild,
     status=201,
-    refuses=(409, 425, 500),
+    refuses=(406, 409, 425, 500),
 )
 async def post_build(workspace: str) -> Response:
     """Queue a start, stop or delete."""

@@ -78,7 +78,7 @@ async def get_workspaces() -> Response:
     body=CreateWorkspaceRequest,
     answers=Workspace,
     status=201,
-    refuses=(409, 425, 500),
+    refuses=(406, 409, 425, 500),
     audit=Audited("workspace", "create", "body:id"),
 )
 async def post_workspace(user: str) -> Response:
@@ -96,7 +96,7 @@ async def post_workspace(user: str) -> Response:
     body=CreateWorkspaceRequest,
     answers=Workspace,
     status=201,
-    refuses=(409, 425, 500),
+    refuses=(406, 409, 425, 500),
     audit=Audited("workspace", "create", "body:id"),
 )
 async def post_member_workspace(organization: str, user: str) -> Response:

@@ -27,13 +27,16 @@ MAX_ENTRIES = 2048
 
 
 class AuthCache:
-    """Cache of one server process, see `Context.part`."""
+    """Cache of one server process."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._kept: dict[str, tuple[int, float, tuple[KeyRow, KeyUser]]] = {}
         self._listening = False
-        ctx.nursery.start_soon(self._listen)
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Listen for changes of keys and users, until cancelled; before that nothing is cached."""
+        nursery.start_soon(self._listen)
 
     async def find(self, key_id: str) -> tuple[KeyRow, KeyUser] | None:
         """Return the key and its user, as they are now or as they were before a notice that has not arrived yet."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Unauthenticated
-from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.domain.access import build_tokens, scopes
@@ -69,7 +68,7 @@ async def authenticate(ctx: Context, credentials: Credentials) -> Caller:
     key, user = await recognize(ctx, credentials)
     now = ctx.clock.now()
     if await _touch(ctx, key, user, credentials, now):
-        cache = ctx.part(AuthCache)
+        cache = ctx.services.auth_cache
         cache.forget(key.id)
         user = replace(user, last_seen_at=now, updated_at=now, status="active")
     return Caller(subject_of(ctx, user, key), user, key, credentials)
@@ -80,12 +79,20 @@ async def recognize(ctx: Context, credentials: Credentials) -> tuple[key_store.K
     if not credentials.token:
         raise refuse(f'Cookie "{SESSION_COOKIE}" or query parameter must be provided.')
     key_id, secret = split_token(credentials.token)
-    cache = ctx.part(AuthCache)
-    key_and_user = await cache.find(key_id)
+    return await _check_key(ctx, key_id, secret)
+
+
+async def recognize_key(ctx: Context, key_id: str) -> tuple[key_store.KeyRow, key_store.KeyUser]:
+    """Return the key that a signed ticket names, and its user. Raises Unauthenticated when the key has ended."""
+    return await _check_key(ctx, key_id, None)
+
+
+async def _check_key(ctx: Context, key_id: str, secret: str | None) -> tuple[key_store.KeyRow, key_store.KeyUser]:
+    key_and_user = await ctx.services.auth_cache.find(key_id)
     if key_and_user is None:
         raise refuse("API key is invalid.")
     key, user = key_and_user
-    if not hmac.compare_digest(key.hashed_secret, hash_secret(secret)):
+    if secret is not None and not hmac.compare_digest(key.hashed_secret, hash_secret(secret)):
         raise refuse("API key secret is invalid.")
     if key.expires_at <= ctx.clock.now():
         raise refuse(f'API key expired at "{_go_time(key.expires_at)}".')

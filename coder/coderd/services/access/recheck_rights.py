@@ -16,7 +16,6 @@ import trio
 from coder.api.base.refusals import Forbidden, NotFound
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
-from coder.coderd.services.access.rights_changes import RightsChanges
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -40,7 +39,7 @@ async def run_while_allowed(
     An error of the first check is raised, before `follow` has sent anything.
     """
     is_allowed = True
-    changes = ctx.part(RightsChanges)
+    changes = ctx.services.rights_changes
     changed = changes.next_change()  # taken before the check: a change during the check counts
     result = await ask()
     with single_failure(), trio.CancelScope() as scope:

@@ -28,13 +28,16 @@ _NO_RIGHTS = frozenset({"wireguard_clients", "workspace_agents"})
 
 
 class RightsChanges:
-    """Changes of rights of one server process, see `Context.part`."""
+    """Changes of rights of one server process."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._next = trio.Event()
         self._next_key = trio.Event()
-        ctx.nursery.start_soon(self._listen)
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Listen for changes of rights, until cancelled."""
+        nursery.start_soon(self._listen)
 
     def next_change(self) -> trio.Event:
         """Return an event that the next change sets. Take it before the check, so that a change meanwhile counts."""

@@ -22,7 +22,7 @@ import trio
 
 from coder.base.log import get_logger
 from coder.coderd.services.access.authentication import Caller
-from coder.coderd.services.access.rights_changes import PAUSE, RightsChanges
+from coder.coderd.services.access.rights_changes import PAUSE
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.access.keys import ENDED
 from coder.coderd.store.engine.listening import RESYNC
@@ -84,7 +84,7 @@ class OpenSession:
 
 
 class SessionRegistry:
-    """Sessions of one server process, see `Context.part`."""
+    """Sessions of one server process."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -93,10 +93,13 @@ class SessionRegistry:
         self._pending: set[OpenSession] = set()
         "Sessions to check: a notice named them, or their last check failed."
         self._has_pending = trio.Event()
-        ctx.nursery.start_soon(self._listen)
-        ctx.nursery.start_soon(self._check_pending)
-        ctx.nursery.start_soon(self._check_expired_regularly)
-        ctx.nursery.start_soon(self._check_rights_on_change)
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Listen for ended sessions and check the open ones, until cancelled."""
+        nursery.start_soon(self._listen)
+        nursery.start_soon(self._check_pending)
+        nursery.start_soon(self._check_expired_regularly)
+        nursery.start_soon(self._check_rights_on_change)
 
     @contextmanager
     def opened(self, caller: Caller | None, *, by_rights: bool = False) -> Iterator[OpenSession]:
@@ -157,7 +160,7 @@ class SessionRegistry:
                 session.end(RIGHTS_CHANGED)
 
     async def _check_rights_on_change(self) -> None:
-        changes = self._ctx.part(RightsChanges)
+        changes = self._ctx.services.rights_changes
         while True:
             changed = changes.next_change()
             try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LastUse:
-    """Uses seen by one server and not written yet. A part of the server, see `Context.part`."""
+    """Uses seen by one server and not written yet."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx

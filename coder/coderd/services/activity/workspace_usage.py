@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from coder.coderd.services.access.workspace_access import lock_workspace
-from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.store.agents import agent_stats as stats_store
 from coder.coderd.store.agents import system_agents
 from coder.domain.access.policy import Subject
@@ -23,7 +22,7 @@ async def record_usage(ctx: Context, subject: Subject, workspace_id: UUID, agent
     """Record a use of the workspace. Unknown agents and apps are ignored, as upstream does."""
     now = ctx.clock.now()
     await ctx.db.run(_record_usage, subject, workspace_id, agent_id, app, now)
-    ctx.part(LastUse).note(workspace_id, now)
+    ctx.services.last_use.note(workspace_id, now)
 
 
 async def _record_usage(

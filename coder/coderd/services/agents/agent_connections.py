@@ -24,8 +24,7 @@ from coder.base.ids import new_uuid
 from coder.base.log import get_logger
 from coder.coderd.services.agents import disconnects
 from coder.coderd.services.agents.agent_access import find_current_agent
-from coder.coderd.services.agents.report_batches import Liveness, ReportBatches
-from coder.coderd.services.telemetry.metrics import Metrics
+from coder.coderd.services.agents.report_batches import Liveness
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.templates import system_templates
@@ -58,7 +57,7 @@ class _Presence:
 
 
 class AgentConnections:
-    """Connections of each agent to this process, see `Context.part`.
+    """Connections of each agent to this process.
 
     An agent that reconnects may have two for a moment: it has left when the last one ends. The time from the first to
     the last connection is a presence with an id. The end of a presence is ignored once another one has begun, at any
@@ -95,14 +94,14 @@ async def track_connection(
 
     The session of a silent agent is closed, and that of an agent whose token is no longer valid.
     """
-    connections = ctx.part(AgentConnections)
+    connections = ctx.services.api.agent_connections
     presence_id = connections.begin(current.agent.id)
     pings = Pings()
     try:
         now = ctx.clock.now()
         template = await ctx.db.run(_mark_connected, now, current, presence_id, api_version, connections.began)
         if current.agent.first_connected_at is None:
-            metrics = ctx.part(Metrics)
+            metrics = ctx.services.metrics
             metrics["coderd_agents_first_connection_seconds"].observe(
                 max((now - current.agent.created_at).total_seconds(), 0), current.agent.name, template
             )
@@ -186,7 +185,9 @@ async def _keep_checking(known: CurrentAgent, session: Session, check: Callable[
 
 async def _mark(ctx: Context, current: CurrentAgent, presence_id: UUID, pings: Pings) -> bool:
     """Record that the link is alive; return whether the agent's token is still valid."""
-    return await ctx.part(ReportBatches).liveness.add(Liveness(current, presence_id, pings.reading(), ctx.clock.now()))
+    return await ctx.services.api.report_batches.liveness.add(
+        Liveness(current, presence_id, pings.reading(), ctx.clock.now())
+    )
 
 
 async def _is_valid(ctx: Context, current: CurrentAgent) -> bool:

@@ -19,7 +19,6 @@ from coder.api.agents.agents import (
     WorkspaceApp,
     WorkspaceAppStatus,
 )
-from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.store.agents.agent_apps import AppDetail, AppRow, AppStatusRow
 from coder.coderd.store.agents.agent_scripts import ScriptRow
 from coder.coderd.store.agents.agents import AgentRow, LogSourceRow
@@ -63,7 +62,7 @@ def view_context(ctx: Context, workspace_name: str, owner_username: str, *, reve
         planned_context(ctx, reveals=reveals),
         workspace_name=workspace_name,
         owner_username=owner_username,
-        latency=ctx.part(Coordinator).latency_of,
+        latency=ctx.services.relay.coordinator.latency_of,
     )
 
 

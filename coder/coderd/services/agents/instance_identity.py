@@ -57,7 +57,7 @@ _BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.
 
 
 class Clouds:
-    """Keys of clouds, as this server knows them. Created once, see `Context.part`."""
+    """Keys of clouds, as this server knows them."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx

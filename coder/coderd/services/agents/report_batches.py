@@ -69,7 +69,7 @@ class MetadataReport:
 
 
 class ReportBatches:
-    """Batches of a server process, see `Context.part`."""
+    """Batches of a server process."""
 
     def __init__(self, ctx: Context) -> None:
         self.liveness: Batch[Liveness, bool] = Batch(ctx, _mark_alive)

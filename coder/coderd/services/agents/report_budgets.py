@@ -28,7 +28,7 @@ _REMEMBERED = 10_000
 
 
 class ReportBudgets:
-    """Budgets of a server process. Created once, see `Context.part`."""
+    """Budgets of a server process."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx

@@ -10,7 +10,7 @@ from coder.api.agents.agent_health import AgentLight, AgentLights, AgentVitals, 
 from coder.api.base.refusals import Invalid
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.agents.agent_access import load_agent
-from coder.coderd.services.agents.report_batches import ReportBatches, VitalsReport
+from coder.coderd.services.agents.report_batches import VitalsReport
 from coder.coderd.store.agents import disconnects as store
 from coder.domain.agents.agents import agent_status
 from coder.domain.agents.flight_events import KINDS
@@ -48,7 +48,7 @@ async def report(ctx: Context, current: CurrentAgent, vitals: AgentVitals) -> No
     now = ctx.clock.now()
     reading: dict[str, Any] = {name: _finite(getattr(vitals, name)) for name in (*_READINGS, *_PEERS)}
     reading["clock_off_s"] = round((vitals.sent_at - now).total_seconds(), 1)
-    await ctx.part(ReportBatches).vitals.add(VitalsReport(current, reading, vitals.events, now))
+    await ctx.services.api.report_batches.vitals.add(VitalsReport(current, reading, vitals.events, now))
 
 
 def _finite(number: float | None) -> float | None:

@@ -102,6 +102,7 @@ async def open_app(ctx: Context, request: AppRequest, subject: Subject | None) -
         app_url=app_context.app_url,
         user_id=subject.user_id if subject else NIL,
         cors_behavior=app_context.cors_behavior,
+        key_id=subject.key_id if subject else "",
     )
     return ticket, app_context
 

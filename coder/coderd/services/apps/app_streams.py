@@ -19,8 +19,7 @@ from coder.appproxy.apps.app_refusals import AppRefusedError
 from coder.appproxy.apps.app_tickets import Ticket
 from coder.appproxy.apps.app_visitor import Visitor
 from coder.base.log import get_logger
-from coder.coderd.services.access.auth_cache import AuthCache
-from coder.coderd.services.access.authentication import recognize, subject_of
+from coder.coderd.services.access.authentication import recognize, recognize_key, subject_of
 from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.services.apps.app_access import open_app
 from coder.coderd.services.apps.app_tokens import TICKET_LIFETIME
@@ -43,13 +42,16 @@ _log = get_logger("apps")
 
 
 class OpenStreams:
-    """Open streams of one server process, see `Context.part`."""
+    """Open streams of one server process."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._open: dict[trio.CancelScope, tuple[float, tuple[Visitor, Hashable], AccessCheck]] = {}
-        ctx.nursery.start_soon(self._check_periodically)
-        ctx.nursery.start_soon(self._watch_session_ends)
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Check open streams regularly and when a session ends, until cancelled."""
+        nursery.start_soon(self._check_periodically)
+        nursery.start_soon(self._watch_session_ends)
 
     def track_app(self, visitor: Visitor, ticket: Ticket) -> AbstractContextManager[trio.CancelScope]:
         """Open a scope for a stream of an application; it is cancelled when the visitor loses access."""
@@ -60,8 +62,8 @@ class OpenStreams:
         return self._track((visitor, agent_id), lambda: self.may_use_terminal(visitor, agent_id))
 
     async def may_stay(self, ticket: Ticket) -> bool:
-        """Return whether the ticket's user, here or at a workspace proxy, would get access now."""
-        visitor = Visitor(Credentials(), ticket.user_id)
+        """Return whether the ticket's user and key, here or at a workspace proxy, would get access now."""
+        visitor = Visitor(Credentials(), ticket.user_id, ticket.key_id)
         if ticket.request.access_method == "terminal":
             return await self.may_use_terminal(visitor, ticket.agent_id)
         return await self.may_open(visitor, ticket)
@@ -107,13 +109,13 @@ class OpenStreams:
     async def _watch_session_ends(self) -> None:
         """Check a session's streams when it ends, on every replica; after a missed notice the check is up to a minute
         late."""
-        cache = self._ctx.part(AuthCache)
+        cache = self._ctx.services.auth_cache
         async with self._ctx.db.listen(ENDED) as notices:
             async for _channel, payload in notices:
                 kind, _, identity = payload.partition(" ")
 
                 def is_concerned(visitor: Visitor, kind: str = kind, identity: str = identity) -> bool:
-                    key_id = visitor.credentials.token.partition("-")[0]
+                    key_id = visitor.credentials.token.partition("-")[0] or visitor.key_id
                     concerned = {"key": key_id, "user": str(visitor.user_id)}.get(kind, identity) == identity
                     if concerned:
                         cache.forget(key_id)  # an earlier request may have cached it
@@ -131,12 +133,15 @@ class OpenStreams:
         return opened.workspace_id == ticket.workspace_id
 
     async def _subject(self, visitor: Visitor) -> Subject | None:
-        if visitor.credentials.token:
-            try:
+        try:
+            if visitor.credentials.token:
                 key, user = await recognize(self._ctx, visitor.credentials)
-            except Unauthenticated:
-                return None
-            return subject_of(self._ctx, user, key)
+                return subject_of(self._ctx, user, key)
+            if visitor.key_id:  # a narrow key's ticket gives what the key gives, while the key lasts
+                key, user = await recognize_key(self._ctx, visitor.key_id)
+                return subject_of(self._ctx, user, key) if user.id == visitor.user_id else None
+        except Unauthenticated:
+            return None
         if visitor.user_id == NIL:
             return None
         row = await self._ctx.db.read(key_store.find_user_with_roles, visitor.user_id)

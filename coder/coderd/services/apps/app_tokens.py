@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from coder.appproxy.apps import app_tickets
 from coder.appproxy.apps.app_tickets import KEY_FEATURE, TICKET_FEATURE, Ticket, ticket_claims
-from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.domain.foundation.signed_tokens import sign
 
 if TYPE_CHECKING:
@@ -26,24 +25,24 @@ _NONCE = 12
 
 async def issue_ticket(ctx: Context, ticket: Ticket) -> tuple[str, datetime]:
     """Return the ticket's token and its expiry."""
-    key = await ctx.part(SigningKeys).get(TICKET_FEATURE)
+    key = await ctx.services.signing_keys.get(TICKET_FEATURE)
     expires_at = ctx.clock.now() + TICKET_LIFETIME
     return sign(key, ticket_claims(ticket, expires_at)), expires_at
 
 
 async def find_ticket_untrusted(ctx: Context, tokens: Iterable[str], request: AppRequest) -> Ticket | None:
     """Return the first valid ticket for exactly this application among the client's tokens."""
-    return await app_tickets.find_ticket_untrusted(ctx.part(SigningKeys), ctx.clock.now(), tokens, request)
+    return await app_tickets.find_ticket_untrusted(ctx.services.signing_keys, ctx.clock.now(), tokens, request)
 
 
 async def read_ticket_untrusted(ctx: Context, token: str) -> Ticket:
     """Return the ticket in a token. Raises TokenRefused."""
-    return (await app_tickets.read_ticket_untrusted(ctx.part(SigningKeys), ctx.clock.now(), token))[0]
+    return (await app_tickets.read_ticket_untrusted(ctx.services.signing_keys, ctx.clock.now(), token))[0]
 
 
 async def seal_key(ctx: Context, api_key: str, algorithm: str = app_tickets.DIRECT) -> str:
     """Seal an API key for the query of a redirect to an application's host, with the algorithm that its host reads."""
-    key = await ctx.part(SigningKeys).get(KEY_FEATURE)
+    key = await ctx.services.signing_keys.get(KEY_FEATURE)
     claims = app_tickets.sealed_claims(api_key, ctx.clock.now(), SEALED_LIFETIME)
     if algorithm == app_tickets.WRAPPED:
         return app_tickets.seal_wrapped(key, claims, secrets.token_bytes)
@@ -52,4 +51,4 @@ async def seal_key(ctx: Context, api_key: str, algorithm: str = app_tickets.DIRE
 
 async def open_key_untrusted(ctx: Context, sealed: str) -> str:
     """Return the sealed API key. Raises TokenRefused."""
-    return await app_tickets.open_key_untrusted(ctx.part(SigningKeys), ctx.clock.now(), sealed)
+    return await app_tickets.open_key_untrusted(ctx.services.signing_keys, ctx.clock.now(), sealed)

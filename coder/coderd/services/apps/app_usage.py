@@ -19,7 +19,6 @@ from coder.appproxy.apps.app_sessions import REPORT_EVERY, AppSessions
 from coder.appproxy.http.client_address import network_of
 from coder.base.ids import new_uuid
 from coder.coderd.services.activity.deadlines import bump_deadline
-from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.store.apps import app_sessions as store
 from coder.coderd.store.apps.app_sessions import SessionRow
 from coder.coderd.store.audit import connection_log as log_store
@@ -38,7 +37,7 @@ _MAX_LOGGED = 10_000
 
 
 class AppUsage:
-    """Application sessions of this process, see `Context.part`."""
+    """Application sessions of this process."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -102,7 +101,7 @@ async def write_sessions(ctx: Context, rows: Sequence[SessionRow]) -> None:
     """Store sessions, extend the deadlines of their workspaces and mark these as used."""
     now = ctx.clock.now()
     for workspace_id in await ctx.db.run(_write_sessions, rows, now):
-        ctx.part(LastUse).note(workspace_id, now)
+        ctx.services.last_use.note(workspace_id, now)
 
 
 async def _write_sessions(tx: Tx, rows: Sequence[SessionRow], now: datetime) -> list[UUID]:
@@ -116,7 +115,7 @@ async def _write_sessions(tx: Tx, rows: Sequence[SessionRow], now: datetime) -> 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Run as a part of the server: report periodically, and once more when the server stops."""
-    usage = ctx.part(AppUsage)
+    usage = ctx.services.edge.app_usage
     task_status.started()
     while not ctx.stopping.is_set():
         with trio.move_on_after(REPORT_EVERY):

@@ -10,13 +10,10 @@ import trio
 
 from coder.api.base.refusals import Unauthenticated
 from coder.appproxy.apps.authorizer import AppAdmission, AppProxySettings, KnownVisitors, count_admission
-from coder.appproxy.apps.upstream import AppPool, keep_tidy
-from coder.appproxy.http.rate_limits import RateLimits
+from coder.appproxy.apps.upstream import keep_tidy
 from coder.coderd.services.access.authentication import Caller, authenticate
 from coder.coderd.services.apps import app_access, app_tokens
 from coder.coderd.services.apps.app_access import AppContext, HiddenRefusalError, VisibleRefusalError
-from coder.coderd.services.apps.app_streams import OpenStreams
-from coder.coderd.services.apps.app_usage import AppUsage
 from coder.domain.access.policy import NIL
 
 if TYPE_CHECKING:
@@ -40,10 +37,10 @@ class LocalAppAuthorizer:
         self._ctx = ctx
         self.settings = AppProxySettings.of(ctx.config, dashboard_url=ctx.access_url, own_url=ctx.access_url)
         self.stopping = ctx.stopping
-        self.pool: AppPool = ctx.part(AppPool)
-        self._usage: AppUsage = ctx.part(AppUsage)
-        self._open: OpenStreams = ctx.part(OpenStreams)
-        self._limits: RateLimits = ctx.part(RateLimits)
+        self.pool = ctx.services.edge.app_pool
+        self._usage = ctx.services.edge.app_usage
+        self._open = ctx.services.edge.open_streams
+        self._limits = ctx.services.rate_limits
         self._known = KnownVisitors(MAX_CONCURRENT)
 
     async def read_ticket(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
@@ -116,4 +113,4 @@ class LocalAppAuthorizer:
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Run as a part of the server: close idle connections to applications."""
     task_status.started()
-    await keep_tidy(ctx.part(AppPool), ctx.stopping)
+    await keep_tidy(ctx.services.edge.app_pool, ctx.stopping)

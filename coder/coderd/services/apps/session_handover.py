@@ -13,14 +13,15 @@ from uuid import UUID
 from coder.api.base.refusals import Invalid
 from coder.api.proxies.sealed_keys import REGISTRATION_AGE, reads_wrapped_keys
 from coder.appproxy.apps.app_tickets import DIRECT, WRAPPED, Ticket, opens_terminal_untrusted, terminal_request
+from coder.appproxy.apps.app_visitor import Visitor
 from coder.coderd.services.access import api_tokens, keys, new_keys
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.services.apps import app_tokens
 from coder.coderd.services.apps.app_access import find_workspace_id
-from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.coderd.store.proxies import workspace_proxies as proxy_store
 from coder.domain.access import scopes
+from coder.domain.access.credentials import Credentials
 from coder.domain.access.policy import NIL
 from coder.domain.apps.app_addresses import AppRequest, HostPattern, parse_app_label
 from coder.domain.apps.app_headers import API_KEY_QUERY
@@ -166,7 +167,9 @@ async def issue_terminal_token(ctx: Context, subject: Subject, url: str, agent_i
     if not await _is_server(ctx, host_of_origin(url)):
         raise Invalid("Invalid URL.", f'invalid hostname "{parts.netloc}"')
     location = await load_agent(ctx, subject, agent_id, "ssh")
-    ticket = Ticket(terminal_request(agent_id), location.workspace_id, agent_id, "", subject.user_id)
+    ticket = Ticket(
+        terminal_request(agent_id), location.workspace_id, agent_id, "", subject.user_id, key_id=subject.key_id
+    )
     token, _ = await app_tokens.issue_ticket(ctx, ticket)
     return token
 
@@ -178,7 +181,7 @@ async def _is_server(ctx: Context, host: str) -> bool:
     return any(proxy.url and host_of_origin(proxy.url) == host for proxy in await ctx.db.read(proxy_store.list_proxies))
 
 
-async def find_terminal_user(ctx: Context, token: str, agent_id: UUID) -> UUID | None:
-    """Return the user of a ticket for this agent's terminal; None for an invalid ticket."""
-    ticket = await opens_terminal_untrusted(ctx.part(SigningKeys), ctx.clock.now(), token, agent_id)
-    return ticket.user_id if ticket else None
+async def find_terminal_visitor(ctx: Context, token: str, agent_id: UUID) -> Visitor | None:
+    """Return the visitor that a ticket for this agent's terminal names; None for an invalid ticket."""
+    ticket = await opens_terminal_untrusted(ctx.services.signing_keys, ctx.clock.now(), token, agent_id)
+    return Visitor(Credentials(), ticket.user_id, ticket.key_id) if ticket else None

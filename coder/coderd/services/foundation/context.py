@@ -6,7 +6,7 @@ A service reads time from `clock`, never from the system, and reaches the databa
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import trio
@@ -17,11 +17,9 @@ from coder.coderd.config.settings import ServerConfig
 from coder.coderd.store.engine.database import Database
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    # The one import upwards, for its type alone (docs/decisions/services.md).
+    from coder.coderd.composition import Services
     from coder.tailnet.agent_dialer import AgentDialer
-
-Part = TypeVar("Part")
 
 
 @dataclass(slots=True)
@@ -45,19 +43,5 @@ class Context:
     "Event that is set when shutdown begins: streams close themselves (WebSockets with 1001) instead of being cut."
     agent_dialer: AgentDialer | None = None
     "Mesh node of this server; None before it is open."
-    parts: dict[type, object] = field(default_factory=dict)
-    "Other long-lived objects by their class, see `part`."
-
-    def part(self, kind: type[Part]) -> Part:
-        """Return the single instance of a service object (a cache, a registry). Created on first use as
-        `kind(self)`.
-        """
-        instance = self.parts.get(kind)
-        if instance is None:
-            new_part: Callable[[Context], object] = kind
-            instance = self.parts[kind] = new_part(self)
-        return cast("Part", instance)
-
-    def find(self, kind: type[Part]) -> Part | None:
-        """Return the instance of an optional part, or None when the server runs without it."""
-        return cast("Part | None", self.parts.get(kind))
+    services: Services = field(init=False)
+    "The long-lived objects of this process, set directly after this one is built."

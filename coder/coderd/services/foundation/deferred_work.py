@@ -30,7 +30,10 @@ class DeferredWork:
         self._ctx = ctx
         self._send, self._receive = trio.open_memory_channel[tuple[str, Work]](MAX_ITEMS)
         self._awaited: list[trio.Event] = []
-        ctx.nursery.start_soon(self._do_all)
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Run the items that are queued, until cancelled."""
+        nursery.start_soon(self._do_all)
 
     async def enqueue(self, what: str, work: Work) -> None:
         """Run `work` outside of the request, with all it needs bound to it. `what` names the work in the log."""

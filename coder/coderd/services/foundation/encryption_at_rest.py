@@ -48,7 +48,7 @@ def read_keys(texts: Iterable[str], option: str) -> dict[str, bytes]:
 
 
 class Sealer:
-    """The encryption keys of this server, see `Context.part`. Raises CoderError `bad_option` for an unusable key."""
+    """The encryption keys of this server. Raises CoderError `bad_option` for an unusable key."""
 
     def __init__(self, ctx: Context) -> None:
         self._keys = read_keys(ctx.config.external_token_encryption_keys, "--external-token-encryption-keys")

@@ -137,7 +137,7 @@ class _Call:
 
 
 class Sandbox:
-    """The worker processes of one server, see `Context.part`."""
+    """The worker processes of one server."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -145,7 +145,10 @@ class Sandbox:
         self._all: set[_Worker] = set()
         self._turns = trio.CapacityLimiter(WORKERS)
         self._callers: dict[str, trio.CapacityLimiter] = {}
-        ctx.nursery.start_soon(self._kill_all_at_shutdown)
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Kill all workers at shutdown."""
+        nursery.start_soon(self._kill_all_at_shutdown)
 
     async def call(
         self, name: str, values: Mapping[str, Any], documents: Documents | None = None, *, caller: str = ""

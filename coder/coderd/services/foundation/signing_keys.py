@@ -55,7 +55,7 @@ class _KeySet:
 
 
 class SigningKeys:
-    """The keys of this process, reread periodically, see `Context.part`."""
+    """The keys of this process, reread periodically."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -97,7 +97,7 @@ class SigningKeys:
         themselves.
         """
         await self.get(feature)
-        sealer = self._ctx.part(Sealer)
+        sealer = self._ctx.services.sealer
         stored = await self._ctx.db.read(site_settings.get_config, _PREFIX + feature)
         value = json.loads(stored or "{}")
         now = self._ctx.clock.now()
@@ -110,7 +110,7 @@ class SigningKeys:
 
     async def _read(self, feature: str) -> _KeySet:
         now = self._ctx.clock.now()
-        keys = await self._ctx.db.run(_ensure_keys, _PREFIX + feature, now, self._ctx.part(Sealer))
+        keys = await self._ctx.db.run(_ensure_keys, _PREFIX + feature, now, self._ctx.services.sealer)
         self._sets[feature] = key_set = _KeySet(keys, now)
         return key_set
 
@@ -157,7 +157,7 @@ def _new_key(name: str, key_id: str, now: datetime, sealer: Sealer) -> dict[str,
 
 async def rotate_due(ctx: Context) -> list[str]:
     """Rotate old keys and return the features whose key was replaced."""
-    return await ctx.db.run(rotate, ctx.clock.now(), ctx.part(Sealer))
+    return await ctx.db.run(rotate, ctx.clock.now(), ctx.services.sealer)
 
 
 async def rotate(tx: Tx, now: datetime, sealer: Sealer) -> list[str]:

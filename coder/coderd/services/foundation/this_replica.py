@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ThisReplica:
-    """Identity of this replica, see `Context.part`."""
+    """Identity of this replica."""
 
     def __init__(self, ctx: Context) -> None:
         self.id: UUID = uuid4()

@@ -28,7 +28,6 @@ from coder.api.login.external_auth import (
 )
 from coder.base.secret import Secret
 from coder.coderd.services.access.application_limits import refuse_applications
-from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.outgoing_requests import OutgoingReply, fetch
 from coder.coderd.services.login.oauth_exchange import ExchangeRefused, ProviderEndpoint, TokenGrant, exchange, renew
 from coder.coderd.store.login import external_auth as store
@@ -95,7 +94,7 @@ async def store_link(ctx: Context, provider: ExternalProvider, user_id: UUID, gr
 
 
 def _row(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: TokenGrant) -> ExternalLink:
-    sealer = ctx.part(Sealer)
+    sealer = ctx.services.sealer
     now = ctx.clock.now()
     return ExternalLink(
         provider.id,
@@ -117,7 +116,7 @@ def _extra(provider: ExternalProvider, granted: TokenGrant) -> dict[str, Any] | 
 
 async def check(ctx: Context, provider: ExternalProvider, row: ExternalLink) -> CheckedLink:
     """Refresh the token of a link if it has expired, and validate it at the provider."""
-    sealer = ctx.part(Sealer)
+    sealer = ctx.services.sealer
     token = sealer.open(row.access_token)
     now = ctx.clock.now()
     if row.expires_at is not None and row.expires_at <= now:
@@ -285,7 +284,7 @@ async def unlink(ctx: Context, user_id: UUID, ident: str) -> tuple[bool, str]:
     await ctx.db.run(store.delete_link, provider.id, user_id)
     if not provider.revoke_url:
         return False, ""
-    token = ctx.part(Sealer).open(row.access_token)
+    token = ctx.services.sealer.open(row.access_token)
     form = {"token": token.reveal(), "client_id": provider.client_id, "client_secret": provider.client_secret}
     try:
         reply = await fetch("POST", provider.revoke_url, form=form)

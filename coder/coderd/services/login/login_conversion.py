@@ -11,7 +11,6 @@ from uuid import UUID
 from coder.api.base.refusals import Unauthenticated
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.passwords import verify_password
-from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.coderd.services.login import sessions
 from coder.coderd.store.people.users import UserRow
 from coder.domain.foundation.signed_tokens import TokenRefused, sign, verify
@@ -43,7 +42,7 @@ async def begin_conversion(ctx: Context, user: UserRow, to_type: str, password: 
     state = f"{CONVERT}{to_type}.{secrets.token_urlsafe(24)}"
     now = ctx.clock.now()
     expires = now + CONVERSION_LIFETIME
-    key = await ctx.part(SigningKeys).get(_CONVERSION)
+    key = await ctx.services.signing_keys.get(_CONVERSION)
     claims = {"sub": str(user.id), "to": to_type, "state": state, "by": proof_of(user), "exp": int(expires.timestamp())}
     return state, sign(key, claims), expires
 
@@ -60,7 +59,7 @@ async def conversion_of(ctx: Context, cookie: str, state: str, login_type: str) 
 async def begun_conversion(ctx: Context, cookie: str, state: str, login_type: str) -> Conversion:
     """Return the conversion of a state that must belong to one. Raises Unauthenticated."""
     try:
-        claims = verify(await ctx.part(SigningKeys).get(_CONVERSION), cookie, ctx.clock.now())
+        claims = verify(await ctx.services.signing_keys.get(_CONVERSION), cookie, ctx.clock.now())
     except TokenRefused as error:
         raise Unauthenticated("The change of the login type has expired. Start again.", str(error)) from error
     if claims.get("state") != state or claims.get("to") != login_type:

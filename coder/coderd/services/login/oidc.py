@@ -76,7 +76,7 @@ def enabled(ctx: Context) -> bool:
 
 
 class OidcProvider:
-    """OpenID Connect provider of the site, see `Context.part`."""
+    """OpenID Connect provider of the site."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx

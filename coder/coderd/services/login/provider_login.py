@@ -12,7 +12,6 @@ from uuid import UUID
 
 from coder.api.base.refusals import Forbidden
 from coder.coderd.services.access import new_keys
-from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.login import provider_sync
 from coder.coderd.services.login.provider_accounts import (
     NAME_TRIES,
@@ -87,7 +86,7 @@ async def _sign_in(tx: Tx, ctx: Context, attempt: Attempt, pair: git_ssh_keys.Ke
         raise LoginRefused("Your account is suspended", "Contact an admin to reactivate your account.")
     changes = account_changes(user, attempt, now)
     await check_address(tx, user, changes)
-    sealer = ctx.part(Sealer)
+    sealer = ctx.services.sealer
     link = LinkRow(
         user.id,
         attempt.login_type,

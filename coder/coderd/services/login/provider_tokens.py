@@ -17,10 +17,8 @@ from coder.api.base.refusals import Conflict, TooSlow
 from coder.api.login.external_auth import AgentAuth
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
-from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.login import external_auth, oidc
 from coder.coderd.services.login.oauth_exchange import renew
-from coder.coderd.services.login.oidc import OidcProvider
 from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.login import external_auth as store
 from coder.coderd.store.login import user_links
@@ -47,15 +45,18 @@ class Waiter:
 
 
 class LinkWaits:
-    """Waiting agents of one server process, and their events. See `Context.part`."""
+    """Waiting agents of one server process, and their events."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._waiting: dict[UUID, int] = {}
         self._next: WeakValueDictionary[str, trio.Event] = WeakValueDictionary()
         "Next event by owner; the waiting calls hold references."
-        ctx.nursery.start_soon(self._listen)
-        ctx.nursery.start_soon(self._end)
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Listen for new links, until cancelled."""
+        nursery.start_soon(self._listen)
+        nursery.start_soon(self._end)
 
     def next_link(self, owner_id: UUID) -> trio.Event:
         """Return an event that the owner's next link sets. Take it before the check, so that a link meanwhile
@@ -133,7 +134,7 @@ async def _awaited(
     ctx: Context, provider: ExternalProvider, owner_id: UUID, waiter: Waiter
 ) -> tuple[Secret, datetime | None] | None:
     """Wait for a token. Return None when the server stops."""
-    waits = ctx.part(LinkWaits)
+    waits = ctx.services.api.link_waits
     ends, tried = trio.current_time() + MAX_WAIT, None
     with waits.count_waiting(waiter.agent_id):
         while trio.current_time() < ends:
@@ -170,14 +171,14 @@ async def oidc_token(ctx: Context, owner_id: UUID) -> str:
     row = await ctx.db.read(user_links.get_link, owner_id, "oidc")
     if row is None or not row.oauth_access_token:
         return ""
-    sealer = ctx.part(Sealer)
+    sealer = ctx.services.sealer
     try:
         token, refresh = sealer.open(row.oauth_access_token), sealer.open(row.oauth_refresh_token)
         if row.oauth_expiry is None or row.oauth_expiry > ctx.clock.now():
             return token.reveal()
         if not refresh:
             return ""
-        granted = await renew(ctx, await ctx.part(OidcProvider).endpoint(), refresh)
+        granted = await renew(ctx, await ctx.services.api.oidc.endpoint(), refresh)
     except CoderError as error:
         newer = await _newer_oidc_token(ctx, row)
         if newer:
@@ -202,5 +203,5 @@ async def _newer_oidc_token(ctx: Context, old: user_links.LinkRow) -> str:
         return ""
     if row.oauth_expiry is not None and row.oauth_expiry <= ctx.clock.now():
         return ""
-    sealer = ctx.part(Sealer)
+    sealer = ctx.services.sealer
     return sealer.open(row.oauth_access_token).reveal()

@@ -295,7 +295,7 @@ class Pool:
 
 
 class CarriedStreams:
-    """Carried streams of this process, see `Context.part`."""
+    """Carried streams of this process."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx

@@ -16,7 +16,6 @@ import trio
 
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
-from coder.coderd.services.foundation.this_replica import ThisReplica
 from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.node_keys import keys_of_node
 from coder.coderd.services.network.replica_coordination import Bridge
@@ -29,6 +28,7 @@ from coder.rpc.proto import tailnet_pb2
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.services.foundation.this_replica import ThisReplica
 
 MAILBOX = 512
 "Responses that may wait for one peer (docs/protocol/coordination.md#ends)."
@@ -64,12 +64,12 @@ class PeerChecks:
 class Coordinator:
     """All Coordinate streams of this server."""
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context, this_replica: ThisReplica) -> None:
         self._ctx = ctx
         self.core = Coordination()
         self.mailboxes: dict[int, Any] = {}
         "Channel, or proxy of a peer at another replica, by connection."
-        self.bridge = Bridge(ctx, self, ctx.part(ThisReplica).id)
+        self.bridge = Bridge(ctx, self, this_replica.id)
 
     async def serve(
         self,
@@ -202,7 +202,7 @@ async def _write(call: CoordinateCall, mailbox: trio.MemoryReceiveChannel[Delive
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Part: run the coordinator until the server stops."""
-    coordinator = ctx.part(Coordinator)
+    coordinator = ctx.services.relay.coordinator
     task_status.started()
     await ctx.stopping.wait()
     coordinator.close()

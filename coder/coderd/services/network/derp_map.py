@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class RelayMap:
-    """Relay map of a server process, see `Context.part`. `current` may change while the server runs."""
+    """Relay map of a server process. `current` may change while the server runs."""
 
     def __init__(self, ctx: Context) -> None:
         self.current = build_derp_map(ctx.config, ctx.access_url)
@@ -34,7 +34,7 @@ class RelayMap:
 
 
 def current_map(ctx: Context) -> DerpMap:
-    relays = ctx.part(RelayMap)
+    relays = ctx.services.relay_map
     if not relays.proxies:
         return relays.current
     return DerpMap(dict(sorted({**relays.proxies, **relays.current.regions}.items())))
@@ -72,7 +72,7 @@ async def fetch_configured(ctx: Context) -> None:
         raise CoderError(
             "bad_derp_map", f"no relay map at {ctx.config.derp_config_url}", "Check --derp-config-url."
         ) from error
-    ctx.part(RelayMap).current = build_derp_map(ctx.config, ctx.access_url, fetched)
+    ctx.services.relay_map.current = build_derp_map(ctx.config, ctx.access_url, fetched)
 
 
 def build_derp_map(config: ServerConfig, access_url: str, fetched: DerpMap | None = None) -> DerpMap:

@@ -29,9 +29,9 @@ _log = get_logger("relay")
 
 
 class Relay:
-    """The embedded relay, see `Context.part`; `server` is None when the configuration disables it."""
+    """The embedded relay; `server` is None when the configuration disables it."""
 
-    def __init__(self, _ctx: Context) -> None:
+    def __init__(self) -> None:
         self.server: DerpServer | None = None
         self.mesh_key = ""
         "Key in hex by which other replicas' relays are admitted."
@@ -39,7 +39,7 @@ class Relay:
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Part: run the relay, and the STUN server when its address is configured."""
-    relay = ctx.part(Relay)
+    relay = ctx.services.relay.derp
     await fetch_configured(ctx)
     if ctx.config.derp_server_enable:
         raw, mesh_key = await ctx.db.run(_ensure_keys)

@@ -17,9 +17,6 @@ from coder.api.proxies.proxies import Replica
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.this_replica import ThisReplica
-from coder.coderd.services.network.coordinator import Coordinator
-from coder.coderd.services.network.relay import Relay
 from coder.coderd.store.engine.errors import DatabaseAwayError
 from coder.coderd.store.network import replicas as store
 from coder.coderd.store.network.replicas import ReplicaRow
@@ -28,6 +25,7 @@ from coder.tailnet.relay_mesh import RelayMesh
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.services.foundation.this_replica import ThisReplica
     from coder.coderd.services.network.replica_coordination import Bridge
 
 RENEW = 10.0
@@ -38,11 +36,11 @@ _log = get_logger("replicas")
 
 
 class Replicas:
-    """Other replicas, as this one knows them. Created once, see `Context.part`."""
+    """Other replicas, as this one knows them."""
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context, this_replica: ThisReplica) -> None:
         self._ctx = ctx
-        self._me: ThisReplica = ctx.part(ThisReplica)
+        self._me = this_replica
         self.rows: list[ReplicaRow] = []
         self._mesh = RelayMesh()
         self._latency_us = 0
@@ -64,8 +62,8 @@ class Replicas:
         )
         self.rows = await ctx.db.run(store.put_replica, row, now - timedelta(seconds=DEAD))
         self._latency_us = int((ctx.clock.monotonic() - began) * 1e6)
-        ctx.part(Coordinator).bridge.set_others(other.id for other in self.rows)
-        relay = ctx.part(Relay)
+        ctx.services.relay.coordinator.bridge.set_others(other.id for other in self.rows)
+        relay = ctx.services.relay.derp
         if relay.server is not None:
             relays = {row.id: row.relay_address for row in self.rows if row.id != self._me.id and row.relay_address}
             self._mesh.set_others(relay.server, relay.mesh_key, relays, nursery)
@@ -73,8 +71,8 @@ class Replicas:
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Part: join the other replicas until the server stops. Needs the relay and the coordinator."""
-    replicas = ctx.part(Replicas)
-    bridge = ctx.part(Coordinator).bridge
+    replicas = ctx.services.relay.replicas
+    bridge = ctx.services.relay.coordinator.bridge
     async with trio.open_nursery() as nursery:
         await nursery.start(bridge.listen)
         nursery.start_soon(bridge.send_notices)
@@ -91,7 +89,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
 async def _say_goodbye(ctx: Context, bridge: Bridge) -> None:
     try:
         await bridge.say_goodbye()
-        await ctx.db.run(store.delete_replica, ctx.part(ThisReplica).id)
+        await ctx.db.run(store.delete_replica, ctx.services.this_replica.id)
     except DatabaseAwayError as error:
         # The others notice the stale row. Running requests must not be interrupted for it.
         _log.warn("the goodbye to other replicas could not be sent", error=error)
@@ -113,11 +111,11 @@ async def _keep_renewing(replicas: Replicas, bridge: Bridge, nursery: trio.Nurse
 async def list_replicas(ctx: Context, subject: Subject) -> list[Replica]:
     """Return the living replicas. Raises NotFound without permission."""
     require(subject, "read", Class("replicas"))
-    replicas = ctx.part(Replicas)
+    replicas = ctx.services.relay.replicas
     began = ctx.clock.monotonic()
     rows = await ctx.db.read(store.list_replicas, ctx.clock.now() - timedelta(seconds=DEAD))
     latency = int((ctx.clock.monotonic() - began) * 1e6)
-    me = ctx.part(ThisReplica)
+    me = ctx.services.this_replica
     return [
         Replica(
             id=row.id,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Unauthenticated
-from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.domain.foundation.signed_tokens import TokenRefused, header_untrusted, sign, verify
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def digest_of(keys: tuple[bytes, ...]) -> str:
 
 
 async def issue(ctx: Context, peer_id: UUID, binding: ResumeBinding) -> ResumeToken:
-    key = await ctx.part(SigningKeys).get(FEATURE)
+    key = await ctx.services.signing_keys.get(FEATURE)
     expires_at = ctx.clock.now() + LIFETIME
     claims = {
         "sub": str(peer_id),
@@ -71,7 +70,7 @@ async def read_untrusted(ctx: Context, token: str, caller: ResumeBinding) -> tup
         key_id = header_untrusted(token).get("kid")
         if not key_id:
             return None
-        key = await ctx.part(SigningKeys).find(FEATURE, str(key_id))
+        key = await ctx.services.signing_keys.find(FEATURE, str(key_id))
         claims = verify(key, token, ctx.clock.now())
         if (claims.get("user"), claims.get("session")) != (str(caller.user_id), caller.session):
             raise TokenRefused("the token was given to another session")

@@ -14,7 +14,6 @@ import trio
 
 from coder.base.secret import Secret
 from coder.coderd.services.network.derp_map import current_map
-from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
 from coder.domain.network.coordination_rules import FullAccess
 from coder.mesh.node import NodeConfig, open_node, pipe_pair
@@ -74,7 +73,7 @@ async def coordinate_inside(ctx: Context, controller: Controller) -> None:
 
 def relay_dialer(ctx: Context, nursery: trio.Nursery) -> DerpDialer:
     """Return a dialer that reaches the local relay in memory, and other relays over the network."""
-    relay = ctx.part(Relay)
+    relay = ctx.services.relay.derp
     others = RelayDialer(DialPolicy(ctx.access_url, Secret("")))
     if relay.server is None:
         return others

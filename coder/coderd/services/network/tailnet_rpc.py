@@ -18,7 +18,6 @@ from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.network.coordinator import (
     CheckTunnel,
     CoordinateCall,
-    Coordinator,
     LeftBehind,
     PeerChecks,
     allow,
@@ -83,7 +82,7 @@ class TailnetService:
         peer = self._peer
         self._coordinates = True
         checks = PeerChecks(peer.check_tunnel, self._check_keys, peer.left_behind)
-        await self._ctx.part(Coordinator).serve(call, peer.id, peer.rules, checks)
+        await self._ctx.services.relay.coordinator.serve(call, peer.id, peer.rules, checks)
 
     async def _check_keys(self, keys: tuple[bytes, ...]) -> str:
         """Return why the peer may not have these keys, empty when it may."""

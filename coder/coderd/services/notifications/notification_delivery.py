@@ -27,7 +27,6 @@ from coder.base.errors import CoderError
 from coder.coderd.services.foundation.outgoing_requests import DOCUMENT
 from coder.coderd.services.notifications import notification_settings, web_push
 from coder.coderd.services.notifications.inbox import notify_followers
-from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.notifications.notifications import MessageRow
 from coder.coderd.store.people import system_users
@@ -79,7 +78,7 @@ async def deliver_due(ctx: Context) -> list[DeliveryOutcome]:
 
 async def _attempt(ctx: Context, message: MessageRow) -> DeliveryOutcome:
     reason = ""
-    metrics = ctx.part(Metrics)
+    metrics = ctx.services.metrics
     metrics["coderd_notifications_queued_seconds"].observe(
         max((ctx.clock.now() - message.created_at).total_seconds(), 0), message.method
     )

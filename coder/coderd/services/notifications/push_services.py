@@ -38,7 +38,7 @@ class PushRefused(CoderError):  # noqa: N818 - named for what it says
 
 
 class PushServices:
-    """Connections to push services, see `Context.part`."""
+    """Connections to push services."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx

@@ -27,7 +27,7 @@ async def public_key(ctx: Context) -> str:
 
 
 async def site_keys(ctx: Context) -> tuple[str, EllipticCurvePrivateKey]:
-    sealer = ctx.part(Sealer)
+    sealer = ctx.services.sealer
     pair = json.loads(await ctx.db.run(_stored_pair, sealer))
     scalar = web_push_rules.decode_key_untrusted(sealer.open(pair["private"]).reveal(), 32)
     return str(pair["public"]), web_push_rules.private_key(scalar)

@@ -15,7 +15,7 @@ import trio
 
 from coder.api.base import codec
 from coder.api.notifications.notifications import WebpushMessage, WebpushMessageAction
-from coder.coderd.services.notifications.push_services import PushRefused, PushServices
+from coder.coderd.services.notifications.push_services import PushRefused
 from coder.coderd.services.notifications.vapid_keys import site_keys
 from coder.coderd.store.notifications import web_push as store
 from coder.coderd.store.notifications.web_push import SubscriptionRow
@@ -78,7 +78,7 @@ async def push_to_browser(ctx: Context, row: SubscriptionRow, message: WebpushMe
         ("Content-Type", "application/octet-stream"),
         ("TTL", str(_TTL)),
     ]
-    status = await ctx.part(PushServices).post(row.endpoint, headers, body)
+    status = await ctx.services.api.push_services.post(row.endpoint, headers, body)
     if not 200 <= status < 300:
         raise PushRefused(f"the push service answered with status {status}", gone=status in _GONE)
 

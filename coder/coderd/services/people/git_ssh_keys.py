@@ -15,7 +15,6 @@ import trio
 from coder.api.base.refusals import NotFound
 from coder.api.login.external_auth import GitSSHKey
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.store.people import git_ssh_keys as store
 from coder.domain.access.policy import Object, Subject
 
@@ -38,13 +37,13 @@ async def generate(ctx: Context) -> KeyPair:
         pair = _generate(algorithm)
     else:
         pair = await trio.to_thread.run_sync(_generate, algorithm)
-    sealer = ctx.part(Sealer)
+    sealer = ctx.services.sealer
     return KeyPair(sealer.seal(pair.private_key), pair.public_key)
 
 
 def opened(ctx: Context, stored: str) -> str:
     """Return the decrypted private key of a stored one."""
-    sealer = ctx.part(Sealer)
+    sealer = ctx.services.sealer
     return sealer.open(stored).reveal()
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from coder.api.base.refusals import Invalid, NotFound
 from coder.coderd.services.access.application_limits import refuse_applications
-from coder.coderd.services.access.authorization import may
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.passwords import check_strength, hash_password, verify_password
 from coder.coderd.services.people.users import lock_user, user_resource
 from coder.coderd.store.access import keys as key_store
@@ -24,9 +24,12 @@ _OTHER_LOGIN = "Users without password login type cannot change their password."
 
 
 async def set_password(ctx: Context, subject: Subject, user: UserRow, old: str, new: str) -> None:
-    """Change a password, which ends every session of the user. Raises Invalid, NotFound."""
+    """Change a password, which ends every session of the user. Raises Invalid, Forbidden, NotFound."""
     if not may(subject, "update_personal", user_resource(user.id)):
         raise NotFound
+    if user.id != subject.user_id and not old:
+        # Without the old password a change takes the account over: a key for settings of users is not enough.
+        require(subject, "update", user_resource(user.id))
     await refuse_applications(ctx, subject, "password")
     if user.login_type != "password":
         raise Invalid(_OTHER_LOGIN)

@@ -24,7 +24,6 @@ from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.object_limits import within_limit
 from coder.coderd.services.foundation.sandbox import (
-    Sandbox,
     SandboxEvaluationError,
     SandboxFailedError,
     refused_evaluation,
@@ -47,7 +46,7 @@ _MAX_IMPORT = 100
 
 
 def _sealer(ctx: Context) -> Sealer:
-    return ctx.part(Sealer)
+    return ctx.services.sealer
 
 
 def _require(subject: Subject, action: str, user: UserRow) -> None:
@@ -176,7 +175,7 @@ async def import_secrets(
 
 
 async def _parse(ctx: Context, user: UserRow, request: ImportUserSecretsRequest) -> Mapping[str, str]:
-    sandbox = ctx.part(Sandbox)
+    sandbox = ctx.services.api.sandbox
     pairs: dict[str, str] | str
     try:
         pairs = await sandbox.call(

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from coder.api.base.refusals import Invalid
-from coder.coderd.services.provisioning.job_handlers import handlers_of
 from coder.coderd.store.people import system_users
 from coder.coderd.store.provisioning.jobs import JobRow as JobRow
 from coder.coderd.store.templates import files as file_store
@@ -25,7 +24,7 @@ MAX_MESSAGE = 4 << 20
 async def describe_job(ctx: Context, job: JobRow) -> provisionerd_pb2.AcquiredJob:
     """Return a job as a daemon receives it. Raises Invalid when the job cannot be sent."""
     acquired = await ctx.db.read(_describe, job)
-    await handlers_of(ctx).of(job).describe(job, acquired)
+    await ctx.services.api.job_handlers.of(job).describe(job, acquired)
     size = acquired.ByteSize()
     if size > MAX_MESSAGE:
         raise Invalid(f"payload was too big: {size} > {MAX_MESSAGE}")

@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 from coder.api.base.refusals import Invalid
 from coder.coderd.services.people import quotas
 from coder.coderd.services.provisioning.connected_daemon import Worker
-from coder.coderd.services.provisioning.job_handlers import JobHandlers, handlers_of
+from coder.coderd.services.provisioning.job_handlers import JobHandlers
 from coder.coderd.services.provisioning.job_logs import append_logs
 from coder.coderd.store.engine.turns import Turns
 from coder.coderd.store.provisioning import jobs as job_store
@@ -42,7 +42,7 @@ async def update_job(
     ctx: Context, worker: Worker, request: provisionerd_pb2.UpdateJobRequest
 ) -> provisionerd_pb2.UpdateJobResponse:
     """Store a heartbeat with its log lines and the parts for the job's handler."""
-    update = await ctx.db.run(_update, handlers_of(ctx), worker, request, ctx.clock.now())
+    update = await ctx.db.run(_update, ctx.services.api.job_handlers, worker, request, ctx.clock.now())
     if update.missing:
         # The variables are stored even so: a page shows which values are required.
         raise Invalid(f"required template variables need values: {', '.join(update.missing)}")

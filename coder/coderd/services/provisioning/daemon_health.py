@@ -34,7 +34,7 @@ async def list_health(ctx: Context, subject: Subject, organization_id: UUID) -> 
     require_queue(subject, organization_id)
     rows, jobs, measured = await ctx.db.read(_load, organization_id)
     now = ctx.clock.now()
-    own_host: HostWatch = ctx.part(OwnHost).watch
+    own_host: HostWatch = ctx.services.api.own_host.watch
     daemons = []
     for row in rows:
         if not lists_daemon(subject, row.id):

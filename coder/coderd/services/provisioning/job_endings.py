@@ -14,7 +14,7 @@ from coder.api.base.refusals import Invalid
 from coder.coderd.services.access.token_masking import mask_build_tokens
 from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.daemon_calls import find_zero_byte, require_own_job
-from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers, handlers_of
+from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers
 from coder.coderd.services.provisioning.job_logs import append_logs
 from coder.coderd.services.provisioning.jobs import notify_job_change
 from coder.coderd.services.provisioning.resources import BadResultError
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 async def fail_job(ctx: Context, worker: Worker, request: provisionerd_pb2.FailedJob) -> None:
     """End a job that its daemon reports as failed."""
-    job = await ctx.db.run(_fail, handlers_of(ctx), worker, request, ctx.clock.now())
-    await handlers_of(ctx).of(job).ended(job.id, worker)
+    job = await ctx.db.run(_fail, ctx.services.api.job_handlers, worker, request, ctx.clock.now())
+    await ctx.services.api.job_handlers.of(job).ended(job.id, worker)
 
 
 async def _fail(
@@ -65,7 +65,7 @@ async def _fail(
 async def complete_job(ctx: Context, worker: Worker, request: provisionerd_pb2.CompletedJob) -> None:
     """End a job that its daemon completed. A result that cannot be stored fails the job and keeps its state."""
     try:
-        handler = await ctx.db.run(_complete, handlers_of(ctx), worker, request, ctx.clock.now())
+        handler = await ctx.db.run(_complete, ctx.services.api.job_handlers, worker, request, ctx.clock.now())
     except (BadResultError, DBAPIError) as error:
         if isinstance(error, DBAPIError) and not is_value_refused(error):
             raise
@@ -111,7 +111,7 @@ async def end_with_error(tx: Tx, job: JobRow, error: str, code: str, now: dateti
 
 async def abandon_job(ctx: Context, job_id: UUID, error: str) -> None:
     """Fail a job that its daemon never received or cannot finish, unless the job already ended."""
-    handlers = handlers_of(ctx)
+    handlers = ctx.services.api.job_handlers
     job = await ctx.db.run(_abandon, handlers, job_id, error, ctx.clock.now())
     if job is not None:
         await handlers.of(job).ended(job.id)

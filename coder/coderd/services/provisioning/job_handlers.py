@@ -18,7 +18,6 @@ from coder.coderd.store.provisioning.jobs import JobRow
 from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 
 if TYPE_CHECKING:
-    from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
 
@@ -61,17 +60,9 @@ class JobHandler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JobHandlers:
-    """`ctx.parts[JobHandlers]`, set before any daemon is served."""
+    """Handler of each type of job."""
 
     by_type: Mapping[str, JobHandler]
 
     def of(self, job: JobRow) -> JobHandler:
         return self.by_type[job.type]
-
-
-def handlers_of(ctx: Context) -> JobHandlers:
-    """Return the handlers of this server."""
-    handlers = ctx.find(JobHandlers)
-    if handlers is None:
-        raise LookupError("the composition root set no handlers of jobs")
-    return handlers

@@ -35,13 +35,16 @@ _PAGE = 1000
 
 
 class JobChanges:
-    """Distributes notices about jobs to their watchers. Created once, see `Context.part`."""
+    """Distributes notices about jobs to their watchers."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._watchers: dict[UUID, set[JobWatch]] = {}
         self._listening = trio.Event()
-        ctx.nursery.start_soon(self._listen)
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Listen for changes of jobs, until cancelled."""
+        nursery.start_soon(self._listen)
 
     async def wait_ready(self) -> None:
         """Wait until listening; later notices are not missed."""
@@ -123,7 +126,7 @@ async def read_logs(ctx: Context, job_id: UUID, after: int = 0) -> list[LogRow]:
 
 async def follow_logs(ctx: Context, job_id: UUID, after: int = 0) -> AsyncGenerator[list[LogRow], None]:
     """Yield batches of lines with ids above `after`, until the job is complete and all lines are read."""
-    changes = ctx.part(JobChanges)
+    changes = ctx.services.api.job_changes
     await changes.wait_ready()
     with changes.watch(job_id) as watch:
         while True:

@@ -19,7 +19,6 @@ import trio
 from coder.base.log import get_logger
 from coder.coderd.services.provisioning.jobs import notify_job_change
 from coder.coderd.services.provisioning.new_jobs import POSTED
-from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
@@ -60,13 +59,16 @@ class _Group:
 
 
 class JobQueue:
-    """The queue of a server process. Created once, see `Context.part`."""
+    """The queue of a server process."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._groups: dict[_GroupKey, _Group] = {}
         self._listening = trio.Event()
-        ctx.nursery.start_soon(self._listen)
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Listen for posted jobs, until cancelled."""
+        nursery.start_soon(self._listen)
 
     async def acquire(self, worker_id: UUID, offer: DaemonOffer, require_right: RequireRight = _allow) -> JobRow:
         """Wait for a matching job and assign it to `worker_id`.
@@ -111,7 +113,7 @@ class JobQueue:
     async def _report_start(self, job: JobRow) -> None:
         try:
             reason, transition = await self._ctx.db.run(_notify_start, job)
-            metrics = self._ctx.part(Metrics)
+            metrics = self._ctx.services.metrics
             metrics["coderd_provisioner_job_queue_wait_seconds"].observe(
                 max(((job.started_at or job.created_at) - job.created_at).total_seconds(), 0),
                 reason,

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from coder.coderd.services.foundation.isolated_items import process_items
 from coder.coderd.services.provisioning.job_endings import end_with_error
-from coder.coderd.services.provisioning.job_handlers import JobHandlers, handlers_of
+from coder.coderd.services.provisioning.job_handlers import JobHandlers
 from coder.coderd.services.provisioning.job_logs import append_logs
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import provisioners as daemon_store
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 async def reap(ctx: Context) -> list[JobRow]:
     """Reap once; return the jobs that were failed."""
-    now, handlers = ctx.clock.now(), handlers_of(ctx)
+    now, handlers = ctx.clock.now(), ctx.services.api.job_handlers
     await ctx.db.run(daemon_store.forget_daemons, now - FORGET_AFTER)
     silent = await ctx.db.read(job_store.list_silent_jobs, now - HUNG_AFTER, now - PENDING_AFTER)
 

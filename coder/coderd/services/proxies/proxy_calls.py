@@ -23,8 +23,6 @@ from coder.appproxy.apps.app_tickets import KEY_FEATURE, TICKET_FEATURE, Ticket
 from coder.coderd.services.access.authentication import authenticate
 from coder.coderd.services.apps import app_tokens, app_usage
 from coder.coderd.services.apps.app_access import open_app
-from coder.coderd.services.apps.app_streams import OpenStreams
-from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.domain.access.credentials import Credentials
 from coder.domain.access.policy import Subject
 from coder.domain.apps.app_addresses import AppRequest
@@ -43,7 +41,7 @@ async def crypto_keys(ctx: Context, feature: str) -> list[CryptoKey]:
     if feature not in _FEATURES:
         problem = f'Query param "feature" must be one of [{", ".join(_FEATURES)}]' if feature else "It is required."
         raise Invalid("Invalid query parameters.", validations=[("feature", problem)])
-    keys = ctx.part(SigningKeys)
+    keys = ctx.services.signing_keys
     return [
         CryptoKey(
             feature=feature,
@@ -113,8 +111,10 @@ def _request_of(app_request: SignedAppRequest) -> AppRequest:
 
 async def may_stay(ctx: Context, body: MayStayRequest) -> bool:
     """Return whether a visitor with only a ticket would still be admitted. Raises Invalid."""
-    ticket = Ticket(_request_of(body.app_request), body.workspace_id, body.agent_id, "", body.user_id)
-    return await ctx.part(OpenStreams).may_stay(ticket)
+    ticket = Ticket(
+        _request_of(body.app_request), body.workspace_id, body.agent_id, "", body.user_id, key_id=body.key_id
+    )
+    return await ctx.services.edge.open_streams.may_stay(ticket)
 
 
 async def _terminal_token(ctx: Context, subject: Subject | None, request: AppRequest) -> str:

@@ -14,8 +14,7 @@ from coder.api.site.health import ProxyHealthReport
 from coder.base.errors import CoderError
 from coder.base.version import BUILD_VERSION, versions_match
 from coder.coderd.services.foundation import outgoing_requests
-from coder.coderd.services.network.derp_map import RelayMap, proxy_region
-from coder.coderd.services.telemetry.metrics import Metrics
+from coder.coderd.services.network.derp_map import proxy_region
 from coder.coderd.store.proxies import workspace_proxies as store
 
 if TYPE_CHECKING:
@@ -32,13 +31,13 @@ SILENT = timedelta(hours=1)
 
 async def check_proxies(ctx: Context) -> None:
     """Check the health of every proxy, and delete processes of proxies that no longer register."""
-    health = ctx.part(ProxyHealth)
+    health = ctx.services.api.proxy_health
     await health.check_all()
     await ctx.db.run(store.forget_replicas, ctx.clock.now() - SILENT)
 
 
 class ProxyHealth:
-    """Latest health of each proxy. Created once, see `Context.part`."""
+    """Latest health of each proxy."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -68,10 +67,10 @@ class ProxyHealth:
         async with trio.open_nursery() as nursery:
             for row in rows:
                 nursery.start_soon(self.check, row)
-        metrics = self._ctx.part(Metrics)
+        metrics = self._ctx.services.metrics
         metrics["coderd_proxyhealth_health_check_duration_seconds"].observe(self._ctx.clock.monotonic() - began)
         numbers = await self._ctx.db.read(store.list_region_ids)
-        self._ctx.part(RelayMap).proxies = {
+        self._ctx.services.relay_map.proxies = {
             FIRST_REGION + numbers[row.id]: proxy_region(
                 FIRST_REGION + numbers[row.id], row.name, row.display_name, row.url
             )

@@ -17,9 +17,8 @@ from coder.api.proxies.proxies import (
 )
 from coder.api.proxies.sealed_keys import REGISTRATION_AGE
 from coder.coderd.services.network.derp_map import current_map
-from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.proxies.proxy_authentication import ProxyCaller
-from coder.coderd.services.proxies.proxy_health import FIRST_REGION, ProxyHealth
+from coder.coderd.services.proxies.proxy_health import FIRST_REGION
 from coder.coderd.store.proxies import system_workspace_proxies
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.coderd.store.proxies.workspace_proxies import ProxyReplicaRow, ProxyRow
@@ -61,7 +60,7 @@ async def register(
     }
     changed = {name: value for name, value in values.items() if getattr(row, name) != value}
     region, siblings = await ctx.db.run(_register, replica, changed, now)
-    if "url" in changed or ctx.part(ProxyHealth).of(row).status != "ok":
+    if "url" in changed or ctx.services.api.proxy_health.of(row).status != "ok":
         stored = await ctx.db.read(system_workspace_proxies.find_proxy, str(row.id))
         if stored is not None:  # check now: an administrator may wait for it to become healthy
             ctx.nursery.start_soon(_check_health, ctx, stored)
@@ -76,7 +75,7 @@ async def register(
 
 def _mesh_key(ctx: Context, proxy_id: UUID) -> str:
     """Return the key by which a proxy's relays trust each other, in hex; the server's relays do not accept it."""
-    server_key = ctx.part(Relay).mesh_key
+    server_key = ctx.services.relay.derp.mesh_key
     return (
         hmac.new(bytes.fromhex(server_key), b"workspace proxy" + proxy_id.bytes, hashlib.sha256).hexdigest()
         if server_key
@@ -86,7 +85,7 @@ def _mesh_key(ctx: Context, proxy_id: UUID) -> str:
 
 async def _check_health(ctx: Context, row: ProxyRow) -> None:
     try:
-        await ctx.part(ProxyHealth).check(row)
+        await ctx.services.api.proxy_health.check(row)
     except Exception as error:
         # An error here would end the server's nursery.
         ctx.log.warn("the health check of a workspace proxy failed", proxy=row.name, error=error)

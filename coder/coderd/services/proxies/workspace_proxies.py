@@ -26,7 +26,6 @@ from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.apps.session_handover import app_host
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
-from coder.coderd.services.proxies.proxy_health import ProxyHealth
 from coder.coderd.store.proxies import system_workspace_proxies
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.coderd.store.proxies.workspace_proxies import ProxyRow
@@ -177,7 +176,7 @@ def _taken(name: str) -> Conflict:
 
 
 def proxy_view(ctx: Context, row: ProxyRow) -> WorkspaceProxy:
-    health = ctx.part(ProxyHealth)
+    health = ctx.services.api.proxy_health
     status = health.of(row)
     return WorkspaceProxy(
         id=row.id,

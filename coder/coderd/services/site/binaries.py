@@ -82,7 +82,7 @@ def packages() -> tuple[str, ...]:
 
 
 class Binaries:
-    """Programs of one server process, see `Context.part`."""
+    """Programs of one server process."""
 
     def __init__(self, ctx: Context) -> None:
         site = ctx.config.site_dir

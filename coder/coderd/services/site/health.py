@@ -48,7 +48,7 @@ def is_database_away(ctx: Context) -> bool:
 
 
 class HealthReports:
-    """The last report of this process, see `Context.part`."""
+    """The last report of this process."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx

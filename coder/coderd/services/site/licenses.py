@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from coder.api.base.refusals import Invalid, NotFound
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.this_replica import ThisReplica
 from coder.domain.access.policy import Class, Subject
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def refuse_deletion(subject: Subject) -> None:
 def refresh_entitlements(ctx: Context, subject: Subject) -> None:
     """Refresh the entitlements, which changes nothing. As upstream, once a minute. Raises Forbidden, Invalid."""
     require(subject, "create", Class("license"), hidden=False)
-    replica = ctx.part(ThisReplica)
+    replica = ctx.services.this_replica
     now = ctx.clock.now()
     remaining = replica.refreshed_at + _REFRESH_EVERY - now
     if remaining > timedelta():

@@ -36,7 +36,7 @@ _MANY_TYPES = 300
 
 @dataclass
 class Profiling:
-    """Profiler that takes one profile at a time, see `Context.part`."""
+    """Profiler that takes one profile at a time."""
 
     ctx: Context
     busy: bool = field(default=False)

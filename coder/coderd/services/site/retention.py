@@ -9,7 +9,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.site import purge as store
 from coder.coderd.store.site.purge import BATCH
 
@@ -31,7 +30,7 @@ KEEP_LARGE_NODES = timedelta(days=1)
 
 async def purge_due(ctx: Context) -> dict[str, int]:
     """Purge until nothing is left. Return the number of deleted rows by kind."""
-    metrics = ctx.part(Metrics)
+    metrics = ctx.services.metrics
     started = ctx.clock.monotonic()
     before = limits(ctx, ctx.clock.now())
     total = dict.fromkeys(before, 0)

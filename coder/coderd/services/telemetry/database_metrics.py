@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from coder.coderd.services.telemetry.metrics import Metrics
-
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
@@ -30,7 +28,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
     if not ctx.config.prometheus_collect_db_metrics:
         task_status.started()
         return
-    metrics = ctx.part(Metrics)
+    metrics = ctx.services.metrics
     latencies, counts = metrics["coderd_db_query_latencies_seconds"], metrics["coderd_db_query_counts_total"]
 
     @contextlib.contextmanager

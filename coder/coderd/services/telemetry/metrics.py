@@ -17,8 +17,6 @@ from coder.appproxy.metrics.metric_families import BUILDS, Declaration, Family, 
 from coder.appproxy.metrics.open_links import OpenLinks
 from coder.appproxy.metrics.process_metrics import PROCESS, RELAY, SCRAPES, set_process, set_relay
 from coder.base.version import BUILD_VERSION
-from coder.coderd.services.network.coordinator import Coordinator
-from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.telemetry.forwarded_metrics import ForwardedMetrics
 from coder.coderd.store.telemetry import metrics as store
 from coder.domain.agents.agents import agent_status
@@ -178,7 +176,7 @@ _STATS = (
 
 
 class Metrics:
-    """Every metric family of this process, see `Context.part`."""
+    """Every metric family of this process."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -251,7 +249,7 @@ class Metrics:
         self._set_notices()
         self._set_pool()
         set_process(self.families)
-        set_relay(self.families, self._ctx.part(Relay).server)
+        set_relay(self.families, self._ctx.services.relay.derp.server)
         if self._ctx.config.prometheus_collect_agent_stats:
             rows = await self._ctx.db.read(store.agent_stats, now - STATS_WINDOW)
             for column, name in enumerate(_STATS, 3):
@@ -266,7 +264,7 @@ class Metrics:
         up: dict[tuple[str, ...], float] = {}
         connections: dict[tuple[str, ...], float] = {}
         latencies: dict[tuple[str, ...], float] = {}
-        coordinator = self._ctx.part(Coordinator)
+        coordinator = self._ctx.services.relay.coordinator
         for row in rows:
             (
                 agent_id,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import trio
 
 from coder.appproxy.metrics.metrics_listener import open_metrics_listeners, serve_metrics
-from coder.coderd.services.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -19,13 +18,6 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         task_status.started()
         return
     listeners = await open_metrics_listeners(ctx.config.prometheus_address)
-    ctx.parts[MetricsEndpoint] = MetricsEndpoint(listeners[0].socket.getsockname()[1])
+    ctx.services.metrics_port = listeners[0].socket.getsockname()[1]
     task_status.started()
-    await serve_metrics(listeners, ctx.part(Metrics).exposition, ctx.stopping)
-
-
-class MetricsEndpoint:
-    """Address of the listener."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
+    await serve_metrics(listeners, ctx.services.metrics.exposition, ctx.stopping)

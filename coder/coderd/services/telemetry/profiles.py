@@ -98,13 +98,6 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         task_status.started()
         return
     listeners = await open_metrics_listeners(ctx.config.pprof_address, "pprof-address")
-    ctx.parts[ProfilesEndpoint] = ProfilesEndpoint(listeners[0].socket.getsockname()[1])
+    ctx.services.profiles_port = listeners[0].socket.getsockname()[1]
     task_status.started()
     await serve_pages(listeners, answer, ctx.stopping)
-
-
-class ProfilesEndpoint:
-    """Address of the listener."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
     from opentelemetry.util.types import AttributeValue
 
+    from coder.coderd.config.settings import ServerConfig
     from coder.coderd.services.foundation.context import Context
 
 _HONEYCOMB = "https://api.honeycomb.io/v1/traces"
@@ -31,7 +32,7 @@ _FLUSH_TIME = 5.0
 
 
 class Tracing:
-    """Tracer of a process, in `Context.parts` when tracing is on."""
+    """Tracer of a process."""
 
     def __init__(self, ctx: Context) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -99,12 +100,17 @@ def log_line(level: log.Level, at: datetime, name: str, message: str, fields: di
         span.add_event(message, {**attributes, "level": level, "logger": name}, int(at.timestamp() * 1e9))
 
 
+def is_enabled(config: ServerConfig) -> bool:
+    """Return whether the configuration names a receiver of traces."""
+    return config.trace or bool(config.trace_honeycomb_api_key.reveal())
+
+
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Trace until the server stops; do nothing when disabled."""
-    if not (ctx.config.trace or ctx.config.trace_honeycomb_api_key.reveal()):
+    tracing = ctx.services.tracing
+    if tracing is None:
         task_status.started()
         return
-    tracing = ctx.part(Tracing)
     observe = tracing.database_work
     ctx.db.observers.append(observe)
     with log.also(log_line) if ctx.config.trace_logs else contextlib.nullcontext():

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from coder.api.base.refusals import Invalid, TooEarly
 from coder.coderd.services.access.authorization import knows_user
-from coder.coderd.services.foundation.sandbox import Documents, Sandbox, SandboxEvaluationError
+from coder.coderd.services.foundation.sandbox import Documents, SandboxEvaluationError
 from coder.coderd.services.templates.template_files import stored_template
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.templates import template_versions as store
@@ -37,7 +37,7 @@ async def render_in_sandbox(
 ) -> Any:
     """Return the result of a call of `sandbox_worker.py`. Raises SandboxEvaluationError."""
     values = {"inputs": request.inputs, "owner": request.owner, "variables": request.variables, **arguments}
-    sandbox = ctx.part(Sandbox)
+    sandbox = ctx.services.api.sandbox
     return await sandbox.call(call, values, documents, caller=str(caller))
 
 

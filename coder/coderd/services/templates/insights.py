@@ -69,7 +69,7 @@ async def status_counts(ctx: Context, subject: Subject, zone: tzinfo) -> dict[st
 async def deployment_stats(ctx: Context, subject: Subject) -> DeploymentStats:
     """Return the figures of the deployment. Raises Forbidden."""
     require(subject, "read", Class("deployment_stats"), hidden=False)
-    stats: DeploymentStats = await ctx.part(StatsCache).get()
+    stats: DeploymentStats = await ctx.services.api.deployment_stats.get()
     return stats
 
 

@@ -32,7 +32,7 @@ class Counts:
 
 
 class TemplateFigures:
-    """Latest figures of a server process. Created once, see `Context.part`."""
+    """Latest figures of a server process."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx

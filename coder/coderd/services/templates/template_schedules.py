@@ -20,6 +20,7 @@ from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import autobuilds as autobuild_store
+from coder.coderd.store.workspaces import port_shares
 from coder.coderd.store.workspaces.change_feed import notify_changes
 from coder.domain.notifications.notification_templates import WORKSPACE_MARKED_FOR_DELETION
 from coder.domain.workspaces.autobuild import in_words
@@ -104,6 +105,8 @@ async def write_changes(
         raise NotFound
     await apply_template_schedule(tx, before, after, now, default_quiet_hours)
     if before.max_port_share_level != after.max_port_share_level:
+        # A later, wider limit must not open again what this one closed.
+        await port_shares.narrow_port_shares(tx, after.id, after.max_port_share_level)
         await notify_sharing_revoked(tx)
     if body.update_workspace_last_used_at is True:
         await autobuild_store.touch_all(tx, after.id, now)

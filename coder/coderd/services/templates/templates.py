@@ -21,7 +21,7 @@ from coder.api.templates.templates import (
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import load_template, template_resource
 from coder.coderd.services.templates.insights import count_daily_users
-from coder.coderd.services.templates.template_figures import Counts, TemplateFigures
+from coder.coderd.services.templates.template_figures import Counts
 from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import BuildTime, TemplateRow, TemplateView
@@ -56,7 +56,7 @@ async def get_template_by_name(ctx: Context, subject: Subject, organization_id: 
 async def list_templates(ctx: Context, subject: Subject, which: TemplateSearch) -> list[Template]:
     """Return the templates that the caller may read, sorted by name."""
     views = await ctx.db.read(store.list_views, which)
-    figures = await ctx.part(TemplateFigures).get()
+    figures = await ctx.services.api.template_figures.get()
     return [present_template(view, figures) for view in views if may(subject, "read", template_resource(view.template))]
 
 
@@ -65,7 +65,7 @@ async def show_template(ctx: Context, template_id: UUID) -> Template:
     view = await ctx.db.read(system_templates.get_view, template_id)
     if view is None:
         raise NotFound
-    return present_template(view, await ctx.part(TemplateFigures).get())
+    return present_template(view, await ctx.services.api.template_figures.get())
 
 
 async def get_daily_users(ctx: Context, subject: Subject, template_id: UUID, offset_hours: int = 0) -> DAUsResponse:

@@ -54,7 +54,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
             try:
                 async with open_gateway(node, key, host, port, part.request_tunnel) as part.gateway:
                     part.endpoint = _endpoint(ctx, part.gateway.port)
-                    ctx.parts[WireguardService] = part
+                    ctx.services.edge.wireguard = part
                     for task in (part.follow, part.audit_losses, part.open_tunnels, part.drop_idle):
                         nursery.start_soon(task)
                     nursery.start_soon(coordinate_inside, ctx, controller)

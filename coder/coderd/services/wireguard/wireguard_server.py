@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from coder.api.wireguard.wireguard_clients import (
     WireguardServer,
 )
-from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.wireguard.wireguard_audit import key_text
 from coder.coderd.services.wireguard.wireguard_service import gateway_of
 from coder.coderd.store.site import site_settings
@@ -45,7 +44,7 @@ async def public_key(ctx: Context) -> bytes:
 
 async def load_private_key(ctx: Context) -> PrivateKey:
     """Return the gateway's key, which all replicas share; encrypted in the database when the site has keys for that."""
-    sealer = ctx.part(Sealer)
+    sealer = ctx.services.sealer
     stored = await ctx.db.read(site_settings.get_config, _KEY_NAME)
     if stored is None:
         sealed = sealer.seal(PrivateKey.generate(secrets.token_bytes).reveal().hex())

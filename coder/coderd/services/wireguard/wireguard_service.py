@@ -56,7 +56,7 @@ class Entry:
 
 
 class WireguardService:
-    """`ctx.parts[WireguardService]` while the gateway is on."""
+    """The tasks and the table of a running gateway."""
 
     def __init__(self, ctx: Context, node: Node, controller: Controller, endpoint: str) -> None:
         self.endpoint = endpoint
@@ -239,4 +239,4 @@ def _gateway_client(entry: Entry) -> GatewayClient:
 
 def gateway_of(ctx: Context) -> WireguardService | None:
     """Return the running gateway; None when this server has none."""
-    return ctx.find(WireguardService)
+    return ctx.services.edge.wireguard

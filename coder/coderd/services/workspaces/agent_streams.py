@@ -22,7 +22,7 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
 from coder.coderd.services.agents.agent_access import UNKNOWN, load_agent
 from coder.coderd.services.agents.agent_logs import present_logs
-from coder.coderd.services.workspaces.change_feed import PING_EVERY, WorkspaceChangeFeed
+from coder.coderd.services.workspaces.change_feed import PING_EVERY
 from coder.coderd.store.agents import agent_logs as log_store
 from coder.coderd.store.agents import agent_metadata as metadata_store
 from coder.coderd.store.agents import system_agents
@@ -57,7 +57,7 @@ async def watch_metadata(
 ) -> AsyncIterator[list[WorkspaceAgentMetadata] | None]:
     """Yield all metadata at once, then again after every report. Raises NotFound before the first item."""
     await load_agent(ctx, subject, agent_id)
-    changes = ctx.part(WorkspaceChangeFeed)
+    changes = ctx.services.api.workspace_changes
     await changes.wait_ready()
     with changes.watch(agent_id=agent_id) as watch:
         while not ctx.stopping.is_set():
@@ -102,7 +102,7 @@ async def follow_logs(
     Raises NotFound before the first item.
     """
     workspace_id = (await load_agent(ctx, subject, agent_id)).workspace_id
-    changes = ctx.part(WorkspaceChangeFeed)
+    changes = ctx.services.api.workspace_changes
     await changes.wait_ready()
     started = False
     with changes.watch(agent_id=agent_id, workspace_id=workspace_id) as watch:

@@ -18,7 +18,6 @@ from coder.coderd.services.access.authentication import subject_of
 from coder.coderd.services.foundation.isolated_items import process_items
 from coder.coderd.services.notifications import notifications
 from coder.coderd.services.notifications.notifications import Notification
-from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.workspaces.builds.build_checks import may_use
 from coder.coderd.services.workspaces.builds.build_metrics import EnqueuedBuild
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, Prepare, run_with_values
@@ -59,7 +58,7 @@ async def take_due_steps(ctx: Context) -> list[TakenStep]:
     """Take all steps that are due in the minute that began; return the steps taken."""
     started = ctx.clock.monotonic()
     taken = await take_steps(ctx, full_minute(ctx.clock.now()))
-    metrics = ctx.part(Metrics)
+    metrics = ctx.services.metrics
     metrics["coderd_lifecycle_autobuild_execution_duration_seconds"].observe(ctx.clock.monotonic() - started)
     return taken
 

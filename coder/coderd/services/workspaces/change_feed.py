@@ -73,7 +73,7 @@ class Watch:
 
 
 class WorkspaceChangeFeed:
-    """Distributor of one server process. A part of the server, see `Context.part`."""
+    """Distributor of one server process."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -82,8 +82,11 @@ class WorkspaceChangeFeed:
         self._counter = count(1)
         self._resyncs = 0
         self._listening = trio.Event()
-        ctx.nursery.start_soon(self._listen)
-        ctx.nursery.start_soon(self._wake_on_stop)
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Listen for changes of workspaces, until cancelled."""
+        nursery.start_soon(self._listen)
+        nursery.start_soon(self._wake_on_stop)
 
     async def wait_ready(self) -> None:
         """Wait until no change can be missed. Call it before reading the watched rows."""

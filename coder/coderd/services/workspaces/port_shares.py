@@ -15,7 +15,7 @@ from coder.api.agents.agent_ports import (
     WorkspaceAgentPortShares,
 )
 from coder.api.base.refusals import Invalid, NotFound
-from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace
+from coder.coderd.services.access.workspace_access import hold_template_of, load_workspace, lock_workspace
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.store.access.keys import notify_sharing_revoked
 from coder.coderd.store.agents import agents as agent_store
@@ -53,9 +53,10 @@ async def share_port(
 async def _share_port(
     tx: Tx, subject: Subject, workspace_id: UUID, request: UpsertWorkspaceAgentPortShareRequest, now: datetime
 ) -> PortShareRow:
+    template = await hold_template_of(tx, workspace_id)  # a lowered limit narrows the shares that it finds
     view = await lock_workspace(tx, subject, workspace_id)
     check_request(request)
-    if is_shared_too_widely(request.share_level, view.template.max_port_share_level):
+    if is_shared_too_widely(request.share_level, template.max_port_share_level):
         raise Invalid(LEVEL_REFUSED, validations=[("share_level", LEVEL_REFUSED)])
     keep_expiry = request.expires_at is UNSET
     expires_at = None if request.expires_at is UNSET else request.expires_at

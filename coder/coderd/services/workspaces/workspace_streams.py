@@ -22,7 +22,7 @@ from coder.api.base.refusals import NotFound
 from coder.api.workspaces.workspaces import Workspace
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import reveals_values, workspace_resource
-from coder.coderd.services.workspaces.change_feed import PING_EVERY, WorkspaceChangeFeed
+from coder.coderd.services.workspaces.change_feed import PING_EVERY
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_workspace, strict_tags
 from coder.coderd.store.agents.agents import AgentRow
 from coder.coderd.store.workspaces import system_workspaces
@@ -32,6 +32,7 @@ from coder.domain.agents.agents import status_changes_at
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.services.workspaces.change_feed import WorkspaceChangeFeed
 
 
 @dataclass(slots=True)
@@ -63,14 +64,14 @@ class WorkspaceSnapshot:
 
 
 class Snapshots:
-    """Cache of workspaces: one read per change, even for hundreds of watchers. See `Context.part`."""
+    """Cache of workspaces: one read per change, even for hundreds of watchers."""
 
     LIMIT = 256
     "Number of cached workspaces; the oldest is evicted."
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context, changes: WorkspaceChangeFeed) -> None:
         self._ctx = ctx
-        self._changes: WorkspaceChangeFeed = ctx.part(WorkspaceChangeFeed)
+        self._changes = changes
         self._cache: dict[UUID, WorkspaceSnapshot] = {}
         self._reads: dict[UUID, trio.Event] = {}
         "Set when a read in progress ends, successfully or not."
@@ -126,12 +127,12 @@ async def watch_workspace(ctx: Context, subject: Subject, workspace_id: UUID) ->
 async def _watch_snapshots(
     ctx: Context, subject: Subject, workspace_id: UUID
 ) -> AsyncIterator[WorkspaceSnapshot | None]:
-    changes = ctx.part(WorkspaceChangeFeed)
+    changes = ctx.services.api.workspace_changes
     await changes.wait_ready()
     with changes.watch(workspace_id=workspace_id) as watch:
         last_sent = b""
         while not ctx.stopping.is_set():
-            snapshot = await ctx.part(Snapshots).get(workspace_id)
+            snapshot = await ctx.services.api.workspace_snapshots.get(workspace_id)
             if snapshot is None or not may(subject, "read", workspace_resource(snapshot.view.workspace)):
                 if not last_sent:
                     raise NotFound

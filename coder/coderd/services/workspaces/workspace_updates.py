@@ -15,7 +15,6 @@ from google.protobuf.message import Message
 
 from coder.api.base.refusals import NotFound
 from coder.coderd.services.access.workspace_access import readers
-from coder.coderd.services.workspaces.change_feed import WorkspaceChangeFeed
 from coder.coderd.store.agents.agents import list_current_agents
 from coder.coderd.store.workspaces.workspace_search import WorkspaceSearch, list_views
 from coder.domain.access.policy import Subject, allowed_ids, scope_allows
@@ -55,7 +54,7 @@ async def serve_workspace_updates(
     subject = await subject_now()
     if subject is None or owner_id != subject.user_id or not scope_allows(subject, "read", "workspace"):
         raise NotFound
-    changes = ctx.part(WorkspaceChangeFeed)
+    changes = ctx.services.api.workspace_changes
     await changes.wait_ready()
     known = _Owned()
     with changes.watch(owner_id=owner_id) as watch:

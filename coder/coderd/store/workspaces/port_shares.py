@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy import or_, select
+from sqlalchemy import and_, or_, select
 from sqlalchemy.dialects.postgresql import insert
 
-from coder.coderd.store.tables.workspaces import workspace_port_shares
+from coder.coderd.store.tables.workspaces import workspace_port_shares, workspaces
+from coder.domain.foundation.share_levels import SHARE_LEVELS, wider_levels
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -54,6 +55,17 @@ async def put_port_share(tx: Tx, share: PortShareRow) -> None:
             set_={name: statement.excluded[name] for name in ("share_level", "protocol", "expires_at")},
         )
     )
+
+
+async def narrow_port_shares(tx: Tx, template_id: UUID, limit: str) -> None:
+    """Reduce the shares of a template's workspaces to a level; with the limit `owner`, delete them."""
+    table = workspace_port_shares
+    affected = select(workspaces.c.id).where(workspaces.c.template_id == template_id)
+    is_wider = and_(table.c.workspace_id.in_(affected), table.c.share_level.in_(wider_levels(limit)))
+    if limit == SHARE_LEVELS[0]:
+        await tx.execute(table.delete().where(is_wider))
+    else:
+        await tx.execute(table.update().where(is_wider).values(share_level=limit))
 
 
 async def delete_port_shares(tx: Tx, workspace_id: UUID) -> None:

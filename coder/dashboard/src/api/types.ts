@@ -996,6 +996,7 @@ export interface MayStayRequest {
   user_id: string;
   workspace_id: string;
   agent_id: string;
+  key_id?: string;
 }
 
 export interface MayStayResponse {

@@ -31,6 +31,7 @@ _REASONS = {
         RegisterWorkspaceProxyRequest.replica_relay_address RegisterWorkspaceProxyRequest.version
         IssueTokenRequest.app_request IssueTokenRequest.session_token IssueTokenRequest.path_app_base_url
         IssueTokenRequest.app_hostname IssueTokenRequest.app_path IssueTokenRequest.app_query MayStayRequest.app_request
+        MayStayRequest.key_id
         ReportAppStatsRequest.stats _AppStatus.app_slug _AppStatus.state _AppStatus.message _AppStatus.uri _Logs.logs
         _Source.display_name _Source.icon""",
     "a credential: an invalid one is unauthenticated (401)": """

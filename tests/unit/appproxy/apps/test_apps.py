@@ -17,10 +17,7 @@ import trio
 import trio.testing
 
 from coder.base.secret import Secret
-from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.apps import app_tokens
-from coder.coderd.services.apps.app_streams import OpenStreams
-from coder.coderd.services.apps.app_usage import AppUsage
 from coder.coderd.store.access import system_keys
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.templates import insights
@@ -344,7 +341,7 @@ async def _websocket(s: Scene) -> None:
 
 async def _rechecked_streams(s: Scene) -> None:
     """Check that open streams are rechecked: a stream outlives neither session nor permission."""
-    world, visits = s.world, s.world.ctx.part(OpenStreams)
+    world, visits = s.world, s.world.ctx.services.edge.open_streams
     dana, token = await world.member("dana")
     shared = f"/api/v2/workspaces/{s.agent.workspace['id']}/acl"
     assert (await world.patch(shared, {"user_roles": {dana: "use"}})).status_code == 204
@@ -410,7 +407,7 @@ async def _shared_ports_end(s: Scene, token: str) -> None:
     over = PortShareRow(workspace_id, "main", s.app.port, level, "http", now - timedelta(seconds=1))
     await s.world.ctx.db.run(put_port_share, over)
     assert (await s.host(label, token=stranger)).status_code == 404
-    await s.world.ctx.part(OpenStreams).look()  # as every minute
+    await s.world.ctx.services.edge.open_streams.look()  # as every minute
     with trio.fail_after(60):
         await _expect_end(socket)
 
@@ -423,7 +420,7 @@ async def _expect_end(socket: Any) -> None:
 
 
 async def _counted_use(s: Scene) -> None:
-    await s.world.ctx.part(AppUsage).report()
+    await s.world.ctx.services.edge.app_usage.report()
     log = (await s.world.get("/api/v2/connectionlog?q=type:workspace_app")).json()["connection_logs"]
     entry = next(
         row for row in log if row["web_info"]["slug_or_port"] == "web" and row["web_info"]["status_code"] == 200
@@ -444,7 +441,7 @@ async def _counted_use(s: Scene) -> None:
     # for users whose noon is in this hour: midnight may have passed during the test
     days = (await s.world.get(f"/api/v2/insights/daus?tz_offset={12 - hour.hour}")).json()["entries"]
     assert max(day["amount"] for day in days) == 2  # admin and bob; anonymous visitors do not count
-    await s.world.ctx.part(LastUse).flush()
+    await s.world.ctx.services.last_use.flush()
     workspace = (await s.world.get(f"/api/v2/workspaces/{s.agent.workspace['id']}")).json()
     assert workspace["last_used_at"] > s.agent.workspace["last_used_at"]
 

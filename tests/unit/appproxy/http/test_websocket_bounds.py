@@ -13,7 +13,6 @@ import trio
 from coder.appproxy.http import listener, websocket_bounds
 from coder.appproxy.http.request_bounds import MAX_PARAMETERS, PUBLIC_LIMIT
 from coder.coderd.http.server.declarations import LIMIT, route_of
-from coder.coderd.services.telemetry.metrics import Metrics
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.api.api_description import application
 from tests.kit.server.server_in_process import World, running_coderd
@@ -108,7 +107,7 @@ async def test_oversized_message_ends_connection(pieces: int) -> None:
 async def test_send_only_stream_drops_messages() -> None:
     """The end behind them is still noticed."""
     async with running_coderd(first_user=True) as world:
-        metrics = world.ctx.part(Metrics)
+        metrics = world.ctx.services.metrics
 
         async def is_open() -> bool:
             return f'coderd_api_concurrent_websockets{{path="{TELLS}"}} 1' in await metrics.exposition()

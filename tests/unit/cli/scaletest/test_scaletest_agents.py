@@ -15,8 +15,6 @@ from coder.base.secret import Secret
 from coder.cli.scaletest import simulated_agent
 from coder.cli.scaletest.agents import _read_tokens, _write_figures
 from coder.cli.scaletest.simulated_agent import FleetFigures, SimulatedAgent
-from coder.coderd.services.agents.agent_connections import AgentConnections
-from coder.coderd.services.network.relay import Relay
 from coder.net.policy import DialPolicy
 from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
 
@@ -44,7 +42,7 @@ async def test_simulated_agent_connects_and_reports(monkeypatch: pytest.MonkeyPa
             return any(value["name"] == "disk" for value in lights["host"]["values"])
 
         await eventually(disk)
-        relay = scene.world.ctx.part(Relay).server
+        relay = scene.world.ctx.services.relay.derp.server
         assert relay is not None and relay.is_connected(agent._key.public), "the agent has a link to the relay"
         assert figures.calls and not figures.failed_calls and not figures.errors
         nursery.cancel_scope.cancel()
@@ -64,7 +62,7 @@ async def test_lost_simulated_agent_returns(monkeypatch: pytest.MonkeyPatch) -> 
         async def returned() -> bool:
             return figures.attempts > 1
 
-        assert scene.world.ctx.part(AgentConnections).is_connected(scene.agent_id)
+        assert scene.world.ctx.services.api.agent_connections.is_connected(scene.agent_id)
         await eventually(returned)
         assert figures.peak == 1
         nursery.cancel_scope.cancel()

@@ -56,7 +56,7 @@ async def test_tokens_outlive_key_by_a_day() -> None:
     async with running_coderd(clock=clock) as world:
         ctx, peer = world.ctx, uuid4()
         session = resume_tokens.ResumeBinding(uuid4(), "key")
-        await ctx.part(SigningKeys).get(resume_tokens.FEATURE)
+        await ctx.services.signing_keys.get(resume_tokens.FEATURE)
         clock.advance(timedelta(days=29, hours=23).total_seconds())
         assert await rotate_due(ctx) == []
         token = (await resume_tokens.issue(ctx, peer, session)).token
@@ -66,7 +66,7 @@ async def test_tokens_outlive_key_by_a_day() -> None:
         assert await resume_tokens.read_untrusted(ctx, token, session) == (peer, "")
         young = (await resume_tokens.issue(ctx, peer, session)).token
         assert await resume_tokens.read_untrusted(ctx, young, session) == (peer, "")
-        ctx.parts.pop(SigningKeys)  # another replica
+        ctx.services.signing_keys = SigningKeys(ctx)  # another replica
         assert await resume_tokens.read_untrusted(ctx, token, session) == (peer, "")
         clock.advance(timedelta(hours=26).total_seconds())
         with pytest.raises(Unauthenticated):

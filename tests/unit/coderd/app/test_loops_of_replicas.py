@@ -13,7 +13,7 @@ from uuid import UUID
 import trio
 
 from coder.base.clock import FakeClock
-from coder.coderd.services.foundation.signing_keys import SigningKeys, rotate_due
+from coder.coderd.services.foundation.signing_keys import rotate_due
 from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.provisioning.reaping import reap
 from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
@@ -48,7 +48,7 @@ async def test_reaping_and_rotation_happen_once() -> None:
     async with running_coderd(first_user=True, clock=clock) as world:
         ctx = world.ctx
         await new_version(world)
-        await ctx.part(SigningKeys).get(resume_tokens.FEATURE)
+        await ctx.services.signing_keys.get(resume_tokens.FEATURE)
         clock.advance(timedelta(minutes=31).total_seconds())
         assert sum(map(len, await at_once(lambda: reap(ctx)))) == 1
         clock.advance(timedelta(days=31).total_seconds())

@@ -11,7 +11,6 @@ import trio
 from sqlalchemy import text
 
 from coder.base.clock import FakeClock
-from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
 from coder.coderd.store.engine.database import let_others_run
 from coder.mesh.core.crypto.box import SharedBox
@@ -63,7 +62,7 @@ async def few_are_open(world: World, kept: int) -> bool:
 
 async def rate_told(world: World) -> int:
     """Return the rate that the relay announces to a client."""
-    server = world.ctx.part(Relay).server
+    server = world.ctx.services.relay.derp.server
     assert server is not None
     key = PrivateKey(bytes(range(1, 33)))
     async with trio.open_nursery() as nursery:

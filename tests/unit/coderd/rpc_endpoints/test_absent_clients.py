@@ -31,7 +31,8 @@ async def test_client_lost_again_is_rewatched(
     coordinator = SimpleNamespace(revoke=lambda peer, agents: revoked.append((peer, agents)))
     peer, first, second = uuid4(), uuid4(), uuid4()
     async with trio.open_nursery() as nursery:
-        absent = AbsentClients(cast("Any", SimpleNamespace(nursery=nursery, part=lambda _kind: coordinator)))
+        services = SimpleNamespace(relay=SimpleNamespace(coordinator=coordinator))
+        absent = AbsentClients(cast("Any", SimpleNamespace(nursery=nursery, services=services)))
         absent.watch(peer, cast("Any", None), [first], is_revoked)
         await trio.testing.wait_all_tasks_blocked()
         ends[0].set()

@@ -10,7 +10,6 @@ from uuid import UUID, uuid4
 import pytest
 import trio
 
-from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.agents import agent_connections, agent_logs
 from coder.coderd.services.agents.agent_api.agent_service import GIVE_SECRETS
 from coder.coderd.store.agents import agent_apps
@@ -259,7 +258,7 @@ async def test_stats_and_unsupported_calls() -> None:
         await agent.call("UpdateStats", pb.UpdateStatsRequest(stats=stats), pb.UpdateStatsResponse)
         path = f"/api/v2/workspaces/{view_context.workspace['id']}"
         assert (await view_context.world.get(path)).json()["last_used_at"] == before, "written once a minute"
-        assert await view_context.world.ctx.part(LastUse).flush() == 1
+        assert await view_context.world.ctx.services.last_use.flush() == 1
         assert (await view_context.world.get(path)).json()["last_used_at"] > before
         with pytest.raises(RpcError) as caught:
             await agent.call("PushContextState", pb.PushContextStateRequest(), pb.PushContextStateResponse)

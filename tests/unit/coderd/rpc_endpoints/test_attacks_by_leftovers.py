@@ -24,7 +24,6 @@ from coder.coderd.rpc_endpoints import provisioners
 from coder.coderd.services.agents import agent_connections
 from coder.coderd.services.agents.agent_api.agent_service import GIVE_SECRETS
 from coder.coderd.services.apps import app_tokens
-from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.network.resume_tokens import ResumeBinding
 from coder.coderd.store.agents.system_agents import get_agent
@@ -455,11 +454,11 @@ async def test_resume_tokens_are_bound_to_sessions() -> None:
         ticket = Ticket(terminal_request(peer), peer, peer, "", UUID(user))
         app, _ = await app_tokens.issue_ticket(world.ctx, ticket)
         claims = {"sub": str(peer), "user": user, "session": binding.session, "keys": "", "exp": 2**40}
-        keys = other.ctx.part(SigningKeys)
+        keys = other.ctx.services.signing_keys
         head, body, signature = whole.split(".")
         for replica in (world, other):
             assert await resume_tokens.read_untrusted(replica.ctx, whole, binding) == (peer, "digest")
-            if await opens_terminal_untrusted(replica.ctx.part(SigningKeys), world.ctx.clock.now(), whole, peer):
+            if await opens_terminal_untrusted(replica.ctx.services.signing_keys, world.ctx.clock.now(), whole, peer):
                 wrong.append("a resume token opened a terminal")
             again = await resume_tokens.read_untrusted(
                 replica.ctx, await _resume_token_of(replica, whole, token), binding

@@ -17,7 +17,6 @@ from coder.client.link import open_link
 from coder.coderd.rpc_endpoints import absent_clients, coordination
 from coder.coderd.services.access import rights_changes
 from coder.coderd.services.network import resume_tokens
-from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.services.network.resume_tokens import ResumeBinding
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.net.dial import DialPolicy
@@ -61,7 +60,7 @@ async def test_lost_client_is_watched(how: str, monkeypatch: pytest.MonkeyPatch)
         acl = f"/api/v2/workspaces/{view_context.workspace['id']}/acl"
         assert (await world.patch(acl, {"user_roles": {bob: "use"}})).status_code == 204
         key = PrivateKey.generate(os.urandom).public
-        watched = world.ctx.part(absent_clients.AbsentClients)._watched
+        watched = world.ctx.services.relay.absent_clients._watched
 
         async def is_known() -> bool:
             return key in agent._node.peers()
@@ -83,7 +82,7 @@ async def test_lost_client_is_watched(how: str, monkeypatch: pytest.MonkeyPatch)
                 await eventually(is_known)
                 monkeypatch.setattr(absent_clients, "PATIENCE", 0.0)
                 (peer,) = watched
-                world.ctx.part(Coordinator).revoke(peer, watched[peer][1])
+                world.ctx.services.relay.coordinator.revoke(peer, watched[peer][1])
                 assert await is_known(), "it requested its tunnel again"
             return
         if how == "unshared":
@@ -243,7 +242,7 @@ async def test_foreign_key_is_refused(is_present: bool) -> None:
             key = agent._node.self_info.public_key
 
             async def is_there() -> bool:
-                return world.ctx.part(Coordinator).core.node_of(view_context.agent_id) is not None
+                return world.ctx.services.relay.coordinator.core.node_of(view_context.agent_id) is not None
 
             async def is_disconnected() -> bool:
                 return not await is_there()

@@ -19,7 +19,6 @@ from coder.coderd.services.network import node_keys
 from coder.coderd.services.provisioning.daemon_admission import DaemonAdmission
 from coder.coderd.services.provisioning.daemon_health_checks import write_health
 from coder.coderd.services.provisioning.daemon_registration import Introduction, Presence, register
-from coder.coderd.services.templates.imports.module_files import ModuleFiles
 from coder.coderd.store.provisioning import daemon_health
 from coder.domain.provisioning.jobs import REVOKED_ERROR, REVOKED_LINE
 from coder.domain.provisioning.provisioners import PSK_KEY
@@ -457,7 +456,7 @@ async def test_module_files_travel_both_ways() -> None:
                     _ = [message async for message in stream]
             with pytest.raises(RpcError, match="no import running"):
                 await _upload(daemon, data, pieces, digest)
-            assert world.ctx.part(ModuleFiles)._files == {}
+            assert world.ctx.services.api.module_files._files == {}
 
 
 async def test_new_upload_ends_previous() -> None:
@@ -465,7 +464,7 @@ async def test_new_upload_ends_previous() -> None:
     data, pb = b"modules", provisioner_pb2
     digest = hashlib.sha256(data).digest()
     async with running_coderd(first_user=True) as world:
-        under_way = world.ctx.part(ModuleFiles)._uploads
+        under_way = world.ctx.services.api.module_files._uploads
 
         async def has_begun() -> bool:
             return len(under_way) == 1

@@ -10,7 +10,6 @@ import trio
 from sqlalchemy import update
 
 from coder.base.clock import FakeClock
-from coder.coderd.services.provisioning.job_queue import JobQueue
 from coder.coderd.store.tables.provisioners import provisioner_daemons
 from coder.domain.provisioning.provisioners import STALE_AFTER
 from coder.provisionerd.daemon import DRAIN
@@ -82,7 +81,7 @@ async def test_tagged_daemon_takes_over() -> None:
             jobs.append(await special.acquire())
 
         async def is_waiting() -> bool:
-            groups = world.ctx.part(JobQueue)._groups.values()
+            groups = world.ctx.services.api.job_queue._groups.values()
             return any(group.waiting for group in groups if "gpu" in group.offer.tags)
 
         async with trio.open_nursery() as nursery, connected_daemon(world, name="plain"):

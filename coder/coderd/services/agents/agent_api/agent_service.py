@@ -20,7 +20,6 @@ from coder.coderd.services.agents.agent_api.state_calls import StateCalls
 from coder.coderd.services.agents.agent_api.sub_agent_calls import SubAgentCalls
 from coder.coderd.services.agents.agent_api.usage_calls import UsageCalls
 from coder.coderd.services.agents.agent_api.vitals_calls import VitalsCalls
-from coder.coderd.services.agents.report_budgets import ReportBudgets
 from coder.coderd.store.agents.agents import CurrentAgent
 from coder.rpc.calls import Handlers, Unary
 from coder.rpc.errors import RpcError, unimplemented
@@ -53,7 +52,7 @@ class AgentService:
         return Unary(self._limited(name, self._checked(answer) if name in GIVE_SECRETS else answer), request)
 
     def _limited(self, name: str, answer: Callable[[Any], Awaitable[Message]]) -> Callable[[Any], Awaitable[Message]]:
-        budgets = self._ctx.part(ReportBudgets)
+        budgets = self._ctx.services.api.report_budgets
 
         async def answer_within_budget(request: Any) -> Message:
             await budgets.take(self._current.agent.id, name)

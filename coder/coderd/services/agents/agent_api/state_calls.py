@@ -12,8 +12,7 @@ from coder.coderd.services.agents import ready_times
 from coder.coderd.services.agents.agent_api.agent_changes import notify_agent_change, update_agent
 from coder.coderd.services.agents.agent_api.call_table import CallTable
 from coder.coderd.services.agents.agent_api.message_fields import clean_text, time_of, uuid_untrusted
-from coder.coderd.services.agents.report_batches import MetadataReport, ReportBatches
-from coder.coderd.services.telemetry.metrics import Metrics
+from coder.coderd.services.agents.report_batches import MetadataReport
 from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.workspaces.change_feed import Kind as Change
@@ -96,7 +95,7 @@ class StateCalls:
             values |= {"ready_at": changed_at}
             ready_time = await self._ctx.db.run(_end_start, self._current, values, changed_at)
             if ready_time is not None:
-                ready_time.observe(self._ctx.part(Metrics))
+                ready_time.observe(self._ctx.services.metrics)
             return
         await self._change("lifecycle", values)
 
@@ -112,7 +111,7 @@ class StateCalls:
                 continue
             results_by_key[clean_text(item.key)] = _trimmed_result(item.result)
         report = MetadataReport(self._current, results_by_key, self._ctx.clock.now())
-        await self._ctx.part(ReportBatches).metadata.add(report)
+        await self._ctx.services.api.report_batches.metadata.add(report)
         if dropped:
             raise RpcError(0, f"metadata keys of {size} bytes exceeded {MAX_KEYS} bytes")
 

@@ -10,13 +10,11 @@ from uuid import UUID
 from google.protobuf.empty_pb2 import Empty
 
 from coder.appproxy.metrics.metric_families import Kind
-from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.agents.agent_api.call_table import CallTable
 from coder.coderd.services.agents.agent_api.message_fields import address_untrusted, clean_text, time_of, uuid_untrusted
-from coder.coderd.services.agents.report_batches import ReportBatches, StatsReport
+from coder.coderd.services.agents.report_batches import StatsReport
 from coder.coderd.services.audit import connection_log
 from coder.coderd.services.telemetry.forwarded_metrics import ForwardedSample
-from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.agents.agent_stats import AgentStats
 from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.templates import system_templates
@@ -72,9 +70,9 @@ class UsageCalls:
         """Store a report; usage of the workspace extends its deadline."""
         now = self._ctx.clock.now()
         report = stats_report(self._current, stats, now)
-        await self._ctx.part(ReportBatches).stats.add(report)
+        await self._ctx.services.api.report_batches.stats.add(report)
         if report.is_used:
-            self._ctx.part(LastUse).note(self._current.workspace_id, now)
+            self._ctx.services.last_use.note(self._current.workspace_id, now)
         if stats.metrics and self._ctx.config.prometheus_collect_agent_stats:
             samples = (
                 ForwardedSample(
@@ -86,7 +84,7 @@ class UsageCalls:
                 for sample in stats.metrics
                 if sample.type in _METRIC_KINDS
             )
-            self._ctx.part(Metrics).forwarded.take(self._current.agent.id, await self._names(), samples, now)
+            self._ctx.services.metrics.forwarded.take(self._current.agent.id, await self._names(), samples, now)
 
     async def _names(self) -> tuple[str, str, str, str]:
         """Return the names of the agent, its template, its owner and its workspace."""

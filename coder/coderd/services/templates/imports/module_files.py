@@ -34,7 +34,7 @@ UPLOAD_TOTAL = 3600.0
 
 
 class ModuleFiles:
-    """Module archives that daemons uploaded, until their job completes. Created once, see `Context.part`.
+    """Module archives that daemons uploaded, until their job completes.
 
     Unnamed temporary files suffice: when a restart loses one, the version has no cached modules, and builds fetch them
     again.

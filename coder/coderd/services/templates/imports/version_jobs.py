@@ -14,12 +14,12 @@ from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.job_handlers import JobUpdate
 from coder.coderd.services.provisioning.resources import insert_resources
 from coder.coderd.services.templates.imports import import_messages, import_results
-from coder.coderd.services.templates.imports.module_files import ModuleFiles
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.rpc.proto import provisionerd_pb2
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.services.templates.imports.module_files import ModuleFiles
     from coder.coderd.store.engine.database import Tx
 
 
@@ -28,9 +28,9 @@ class ImportJobs:
 
     result = "template_import"
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context, files: ModuleFiles) -> None:
         self._ctx = ctx
-        self._files: ModuleFiles = ctx.part(ModuleFiles)
+        self._files = files
 
     async def describe(self, job: JobRow, acquired: provisionerd_pb2.AcquiredJob) -> None:
         described = await self._ctx.db.read(import_messages.describe_import, job, self._ctx.access_url)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.base.refusals import Failed, Forbidden, Invalid, NotFound
+from coder.api.base.refusals import Failed, Forbidden, Invalid, NotAcceptable, NotFound
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, StaleValuesError
@@ -107,6 +107,7 @@ def _check_import(version: VersionRow, job: JobRow) -> None:
         )
     else:
         message = f"The provided template version is {job.status}. Wait for it to complete importing!"
+        raise NotAcceptable(message, message)
     raise Invalid(message, message)
 
 

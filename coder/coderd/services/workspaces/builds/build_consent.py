@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.coderd.services.access.application_limits import consent_of_caller
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.login import oauth2 as oauth2_store
 from coder.coderd.store.login.oauth2 import Consent
@@ -32,8 +33,11 @@ class BuildConsent:
 
 
 async def job_input(tx: Tx, subject: Subject) -> dict[str, object]:
-    """Return the part of a job's input that remembers the consent behind the caller's key; empty without one."""
-    consent = await oauth2_store.consent_of_key(tx, subject.key_id) if subject.key_id else None
+    """Return the part of a job's input that remembers the consent behind the caller's key; empty without one.
+
+    Raises Unauthenticated when the key has ended meanwhile.
+    """
+    consent = await consent_of_caller(tx, subject)
     if consent is None:
         return {}
     return {_KEY: {"app_id": str(consent.app_id), "user_id": str(consent.user_id), "grant_id": consent.grant_id}}

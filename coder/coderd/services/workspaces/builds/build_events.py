@@ -40,7 +40,7 @@ async def record_build_end(ctx: Context, job_id: UUID, replaced: ReplacedPaths |
     try:
         ended = await ctx.db.run(_record_build_end, job_id, notifications.site_of(ctx), ctx.clock.now(), replaced or {})
         if ended is not None:
-            _count_build(ctx.part(Metrics), ended)
+            _count_build(ctx.services.metrics, ended)
     except Exception as error:
         ctx.log.error("the events of a build's end could not be recorded", job=job_id, error=error)
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coder.api.base.refusals import Refusal
-from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest
 
 if TYPE_CHECKING:
@@ -48,4 +47,4 @@ def counted(ctx: Context, request: BuildRequest) -> Iterator[Callable[[str], Non
 
 
 def _add(ctx: Context, request: BuildRequest, provisioner: str, status: str) -> None:
-    ctx.part(Metrics)[FAMILY].add(request.reason, provisioner, status, request.transition)
+    ctx.services.metrics[FAMILY].add(request.reason, provisioner, status, request.transition)

@@ -19,7 +19,6 @@ from coder.api.workspaces.builds import WorkspaceBuildUpdate
 from coder.base.log import get_logger
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
-from coder.coderd.services.workspaces.change_feed import WorkspaceChangeFeed
 from coder.coderd.store.workspaces import system_workspaces
 from coder.coderd.store.workspaces.workspaces import WorkspaceView
 from coder.domain.access.policy import Subject, Target
@@ -49,7 +48,7 @@ def require_experiment(ctx: Context) -> None:
 
 
 class BuildUpdates:
-    """Updates of builds, read once for each change, however many watch. A part of the server, see `Context.part`."""
+    """Updates of builds, read once for each change, however many watch."""
 
     LIMIT = 1000
     "Pending updates of one watcher. A slower watcher has missed some, and its stream ends."
@@ -58,12 +57,15 @@ class BuildUpdates:
         self._ctx = ctx
         self._watchers: set[trio.MemorySendChannel[_ReadableUpdate]] = set()
         self._ready = trio.Event()
-        ctx.nursery.start_soon(self._follow)
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Follow the changes of workspaces, until cancelled."""
+        nursery.start_soon(self._follow)
 
     async def wait_ready(self) -> None:
         """Return once no update can be missed."""
         await self._ready.wait()
-        await self._ctx.part(WorkspaceChangeFeed).wait_ready()
+        await self._ctx.services.api.workspace_changes.wait_ready()
 
     @contextmanager
     def watch(self) -> Iterator[trio.MemoryReceiveChannel[_ReadableUpdate]]:
@@ -77,7 +79,7 @@ class BuildUpdates:
             self._watchers.discard(send)
 
     async def _follow(self) -> None:
-        with self._ctx.part(WorkspaceChangeFeed).watch(everything=True) as watch:
+        with self._ctx.services.api.workspace_changes.watch(everything=True) as watch:
             self._ready.set()
             while True:
                 change = await watch.next()
@@ -119,7 +121,7 @@ async def watch_builds(ctx: Context, subject: Subject) -> AsyncIterator[Workspac
     Forbidden.
     """
     require_experiment(ctx)
-    updates = ctx.part(BuildUpdates)
+    updates = ctx.services.api.build_updates
     await updates.wait_ready()
     sent: dict[UUID, WorkspaceBuildUpdate] = {}
     with updates.watch() as receive:

@@ -105,7 +105,7 @@ async def test_strangers_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(body_bounds, "STRANGERS_BYTES", 150_000)
     async with running_coderd(first_user=True) as world:
         streams = [await _half_a_body(world) for _ in range(6)]
-        budget = world.ctx.part(BodyBudget)
+        budget = world.ctx.services.api.body_budget
         refused = await _first_answer(streams)
         assert b" 429 " in refused.splitlines()[0]
         assert budget.held.get("", 0) <= 150_000
@@ -247,7 +247,7 @@ async def test_bodies_count_until_decoded(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(body_bounds, "PERSON_HELD_BYTES", 100_000)
     maxima: list[int] = []
     async with running_coderd(first_user=True) as world:
-        budget = world.ctx.part(BodyBudget)
+        budget = world.ctx.services.api.body_budget
         decode = json.parse_body
 
         def decoding(*args: Any, **options: Any) -> Any:

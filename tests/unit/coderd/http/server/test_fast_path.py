@@ -12,7 +12,6 @@ import trio
 
 from coder.appproxy.http.hypercorn_fixes import _expects_body
 from coder.base.clock import FakeClock
-from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.store.engine.database import Tx, open_database
 from coder.coderd.store.people import users as user_store
 from tests.kit.server.server_in_process import World, running_coderd
@@ -112,7 +111,7 @@ async def _other_writers_are_heard(world: World) -> None:
     """Check writes of another replica, or of an administrator with psql: our code does not see the statement, but its
     notice arrives."""
     dora, token = await world.member("dora")
-    db, known = world.ctx.db, world.ctx.part(AuthCache)
+    db, known = world.ctx.db, world.ctx.services.auth_cache
     with trio.fail_after(60):
         while token.partition("-")[0] not in known._kept:
             assert await _answer(world, token) == (200, [], 1)

@@ -7,7 +7,6 @@ from typing import Any
 import trio
 
 from coder.coderd.http.server.middleware import Middleware
-from coder.coderd.services.telemetry.metrics import Metrics
 from tests.kit.server.server_in_process import running_coderd
 
 ROUTE = "/api/v2/counted"
@@ -36,5 +35,5 @@ async def test_client_gone_before_answer_has_no_status() -> None:
                 nursery.start_soon(middleware, scope, receive, send)
                 await trio.sleep(0)
                 nursery.cancel_scope.cancel()
-        lines = world.ctx.part(Metrics)[FAMILY].lines()
+        lines = world.ctx.services.metrics[FAMILY].lines()
         assert [line for line in lines if ROUTE in line] == [f'{FAMILY}{{code="204",method="GET",path="{ROUTE}"}} 1']

@@ -13,7 +13,8 @@ from coder.coderd.http.site.dashboard_files import _proxy_sources
 def sources(url: str, wildcard: str = "", derp_only: bool = False) -> tuple[list[str], list[str]]:
     row = SimpleNamespace(url=url, wildcard_hostname=wildcard, derp_only=derp_only)
     health = SimpleNamespace(healthy_proxies=lambda: (row,))
-    return _proxy_sources(cast("Any", SimpleNamespace(part=lambda _: health)))
+    services = SimpleNamespace(api=SimpleNamespace(proxy_health=health))
+    return _proxy_sources(cast("Any", SimpleNamespace(services=services)))
 
 
 def test_proxy_is_a_page_source() -> None:

@@ -8,7 +8,6 @@ from uuid import uuid4
 import httpx
 import trio
 
-from coder.coderd.services.login.provider_tokens import LinkWaits
 from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents.scripted_agent import connected_agent, eventually
@@ -166,7 +165,7 @@ async def test_waiting_agents_lose_account() -> None:
             heard.append((await world.get(path, token=token)).status_code)
 
         async def waits() -> bool:
-            return bool(world.ctx.part(LinkWaits)._waiting)
+            return bool(world.ctx.services.api.link_waits._waiting)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait)

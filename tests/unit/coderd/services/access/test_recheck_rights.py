@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,8 +23,9 @@ class ScriptedCheck:
         self.followed: list[object] = []
         self._next = trio.Event()
 
-    def part(self, _kind: object) -> ScriptedCheck:
-        return self
+    @property
+    def services(self) -> SimpleNamespace:
+        return SimpleNamespace(rights_changes=self)
 
     def next_change(self) -> trio.Event:
         return self._next

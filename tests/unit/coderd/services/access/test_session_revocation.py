@@ -15,7 +15,7 @@ from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.coderd.rpc_endpoints.provisioners import connect_built_in
 from coder.coderd.services.access import session_revocation
-from coder.coderd.services.access.session_revocation import OpenSession, SessionRegistry
+from coder.coderd.services.access.session_revocation import OpenSession
 from coder.coderd.services.provisioning import daemon_registration
 from coder.coderd.store.access import keys as key_store
 from coder.net.dial import DialPolicy
@@ -204,7 +204,7 @@ async def test_rights_read_once_and_retried(
             await _stays(other)
             assert not broken and reads >= 1
             reads = 0
-            await world.ctx.part(SessionRegistry).check_rights()
+            await world.ctx.services.sessions.check_rights()
             assert reads == 1
 
 
@@ -242,7 +242,7 @@ async def test_expired_session_ends_unless_slid() -> None:
             assert (await world.post("/api/v2/users/me/keys/tokens", {"lifetime": nothing})).status_code == 400
         created = await world.post("/api/v2/users/me/keys/tokens", {"lifetime": 3600 * 10**9, "token_name": "short"})
         short = created.json()["key"]
-        sessions: SessionRegistry = world.ctx.part(SessionRegistry)
+        sessions = world.ctx.services.sessions
         async with _open(world, short) as brief, _open(world, world.token) as sliding:
             clock.advance(timedelta(hours=20).total_seconds())
             assert (await world.get("/api/v2/users/me")).status_code == 200, "used, so it slides"
@@ -256,7 +256,7 @@ async def test_failed_read_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = FakeClock()
     monkeypatch.setattr(session_revocation, "RETRY", 0.01)
     async with running_coderd(first_user=True, clock=clock) as world:
-        sessions: SessionRegistry = world.ctx.part(SessionRegistry)
+        sessions = world.ctx.services.sessions
         check, failures = sessions.look, 0
 
         async def look(session: OpenSession) -> None:

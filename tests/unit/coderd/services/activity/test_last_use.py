@@ -9,7 +9,6 @@ import pytest
 
 from coder.coderd.loops import last_use as loop
 from coder.coderd.services.activity import last_use
-from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.store.engine.availability import DatabaseAwayError
 from tests.kit.agents.scripted_agent import workspace_world
 
@@ -18,7 +17,7 @@ async def test_use_written_once_and_never_decreases(monkeypatch: pytest.MonkeyPa
     async with workspace_world() as scene:
         ctx, path = scene.world.ctx, f"/api/v2/workspaces/{scene.workspace['id']}"
         workspace_id, later = UUID(scene.workspace["id"]), ctx.clock.now() + timedelta(hours=1)
-        used = ctx.part(LastUse)
+        used = ctx.services.last_use
         assert await used.flush() == 0
         used.note(workspace_id, later)
         used.note(workspace_id, later - timedelta(minutes=5))

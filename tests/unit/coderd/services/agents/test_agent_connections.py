@@ -14,7 +14,7 @@ import trio.testing
 from coder.base.clock import FakeClock
 from coder.coderd.services.agents import agent_connections
 from coder.coderd.services.agents.agent_connections import AgentConnections, track_connection
-from coder.coderd.services.agents.report_batches import Liveness, ReportBatches
+from coder.coderd.services.agents.report_batches import Liveness
 from coder.rpc.session import open_session
 
 AGENT = UUID(int=1)
@@ -28,11 +28,13 @@ class Scene:
         self.place: Any = SimpleNamespace(agent=SimpleNamespace(id=AGENT, first_connected_at=NOW), build_id=UUID(int=5))
         self.current: Any = self.place
         self.calls: list[tuple[str, float]] = []
-        parts = {
-            AgentConnections: AgentConnections(SimpleNamespace(clock=FakeClock())),  # type: ignore[arg-type]
-            ReportBatches: SimpleNamespace(liveness=SimpleNamespace(add=self.mark_alive)),
-        }
-        self.ctx: Any = SimpleNamespace(part=parts.get, clock=FakeClock(), db=self, stopping=trio.Event())
+        api = SimpleNamespace(
+            agent_connections=AgentConnections(SimpleNamespace(clock=FakeClock())),  # type: ignore[arg-type]
+            report_batches=SimpleNamespace(liveness=SimpleNamespace(add=self.mark_alive)),
+        )
+        self.ctx: Any = SimpleNamespace(
+            services=SimpleNamespace(api=api), clock=FakeClock(), db=self, stopping=trio.Event()
+        )
         self.ended: list[str | None] = []
         self.is_database_away = False
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from coder.coderd.services.telemetry.metrics import Metrics
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents.scripted_agent import AgentWorld, FakeAgent, connected_agent
 from tests.kit.provisioners.scripted_provisioner import Answers, agent, resource
@@ -44,7 +43,7 @@ async def _report(world: World, workspace: Any, name: str, *states: str) -> None
 
 
 async def _metrics(world: World) -> list[str]:
-    text = await world.ctx.part(Metrics).exposition()
+    text = await world.ctx.services.metrics.exposition()
     return [line for line in text.splitlines() if line.startswith((f"{FAMILY}_count", f"{FAMILY}_sum"))]
 
 

@@ -9,7 +9,6 @@ from uuid import uuid4
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from coder.coderd.http.server.audit_rules import LOGIN
-from coder.coderd.services.foundation.deferred_work import DeferredWork
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
 from coder.coderd.store.audit.audit import NAMED, TRACKED
 from coder.rpc.proto import agent_pb2
@@ -92,7 +91,7 @@ async def test_password_change_hides_secrets() -> None:
         assert hidden.status_code == 404
         failed = await world.post("/api/v2/users/login", {"email": "maria@b.c", "password": "no"}, token="")
         assert failed.status_code == 401
-        await world.ctx.part(DeferredWork).wait_until_done()
+        await world.ctx.services.deferred_work.wait_until_done()
         log = await entries(world)
         assert [(entry["resource_type"], entry["action"], entry["status_code"]) for entry in log] == [
             ("api_key", "login", 401),

@@ -31,6 +31,7 @@ async def test_items_run_in_order(autojump_clock: trio.testing.MockClock) -> Non
 
     async with trio.open_nursery() as nursery:
         deferred = DeferredWork(cast("Any", SimpleNamespace(nursery=nursery, log=log)))
+        deferred.start(nursery)
         for number in range(3):
             await deferred.enqueue("a note", partial(note, number))
             await deferred.enqueue("a defect", fail)
@@ -48,6 +49,7 @@ async def test_queue_is_bounded() -> None:
 
     async with trio.open_nursery() as nursery:
         deferred = DeferredWork(cast("Any", SimpleNamespace(nursery=nursery, log=_Log())))
+        deferred.start(nursery)
 
         async def leave_all() -> None:
             nonlocal left
@@ -68,6 +70,7 @@ async def test_done_returns_after_a_cancellation(autojump_clock: trio.testing.Mo
     """A cancelled server does not wait for work that will not run."""
     async with trio.open_nursery() as outer, trio.open_nursery() as nursery:
         deferred = DeferredWork(cast("Any", SimpleNamespace(nursery=nursery, log=_Log())))
+        deferred.start(nursery)
         await deferred.enqueue("what hangs", trio.sleep_forever)
         outer.start_soon(deferred.wait_until_done)
         await wait_all_tasks_blocked()

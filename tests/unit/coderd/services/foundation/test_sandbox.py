@@ -68,7 +68,9 @@ FILES = {
 @asynccontextmanager
 async def opened() -> AsyncIterator[Sandbox]:
     async with trio.open_nursery() as nursery:
-        yield Sandbox(SimpleNamespace(nursery=nursery))  # type: ignore[arg-type]
+        sandbox = Sandbox(SimpleNamespace(nursery=nursery))  # type: ignore[arg-type]
+        sandbox.start(nursery)
+        yield sandbox
         nursery.cancel_scope.cancel()
 
 

@@ -259,7 +259,7 @@ async def test_waiting_agent_ignores_other_users(monkeypatch: pytest.MonkeyPatch
             world.token = admin
             await link(world)
         assert mine.heard[0].access_token.startswith("at-")
-        assert len(world.ctx.part(provider_tokens.LinkWaits)._next) == 0, "no call waits any more"
+        assert len(world.ctx.services.api.link_waits._next) == 0, "no call waits any more"
 
 
 @pytest.mark.parametrize(("how", "heard"), [("right", "unauthenticated"), ("time", "too_slow"), ("stop", "")])
@@ -286,7 +286,7 @@ async def test_waiting_calls_are_limited(monkeypatch: pytest.MonkeyPatch) -> Non
         agent = Waiting(world)
 
         def waiting() -> dict[UUID, int]:
-            return world.ctx.part(provider_tokens.LinkWaits)._waiting
+            return world.ctx.services.api.link_waits._waiting
 
         async def both_wait() -> bool:
             return list(waiting().values()) == [2]

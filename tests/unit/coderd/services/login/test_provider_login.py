@@ -21,7 +21,6 @@ from coder.base.secret import Secret
 from coder.coderd.http.login.provider_logins import local_path
 from coder.coderd.services.login import provider_tokens
 from coder.coderd.services.login.oauth_exchange import TokenGrant
-from coder.coderd.services.login.oidc import OidcProvider
 from coder.coderd.services.login.provider_accounts import Attempt
 from coder.coderd.services.login.provider_login import sign_in as sign_in_as
 from coder.coderd.services.people import git_ssh_keys
@@ -158,7 +157,7 @@ async def test_provider_key_rotation() -> None:
     async with deployment() as (world, idp):
         assert (await sign_in(world)).status_code == 307
         idp.key, idp.key_id = rsa.generate_private_key(public_exponent=65537, key_size=2048), "the next"
-        world.ctx.part(OidcProvider)._keys_at = world.ctx.clock.now() - timedelta(minutes=2)
+        world.ctx.services.api.oidc._keys_at = world.ctx.clock.now() - timedelta(minutes=2)
         assert (await sign_in(world)).status_code == 307
 
 
@@ -440,9 +439,8 @@ async def test_provider_tokens_are_encrypted() -> None:
         link = await world.ctx.db.read(user_links.get_link, user_id, "oidc")
         assert link is not None and link.oauth_access_token.startswith("sealed:1:")
         assert idp.asked and "at-" not in link.oauth_access_token
-        from coder.coderd.services.foundation.encryption_at_rest import Sealer
 
-        assert world.ctx.part(Sealer).open(link.oauth_access_token).reveal().startswith("at-")
+        assert world.ctx.services.sealer.open(link.oauth_access_token).reveal().startswith("at-")
         pair = await world.ctx.db.read(get_git_ssh_key, user_id)
         assert pair is not None and pair.private_key.startswith("sealed:1:")
         assert "OPENSSH PRIVATE KEY" in git_ssh_keys.opened(world.ctx, pair.private_key)

@@ -13,7 +13,6 @@ import trio
 from coder.base.clock import FakeClock
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.audit import request_events
-from coder.coderd.services.foundation.deferred_work import DeferredWork
 from coder.coderd.services.login import passcodes
 from coder.coderd.services.notifications.notifications import site_of
 from coder.coderd.store.access import keys as key_store
@@ -140,7 +139,7 @@ async def test_failed_login_answers_before_audit(monkeypatch: pytest.MonkeyPatch
             assert asked.status_code == status, asked.text
         assert not written
         goes_on.set()
-        await world.ctx.part(DeferredWork).wait_until_done()
+        await world.ctx.services.deferred_work.wait_until_done()
         assert written == [("login", 401), ("request_password_reset", 204), ("write", 400)]
 
 

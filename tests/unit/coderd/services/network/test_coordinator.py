@@ -45,7 +45,10 @@ class ScriptedCall(ServerCall[tailnet_pb2.CoordinateResponse, tailnet_pb2.Coordi
 
 @pytest.fixture
 def coordinator() -> Coordinator:
-    return Coordinator(SimpleNamespace(part=lambda _kind: SimpleNamespace(current=DerpMap(), id=uuid4())))  # type: ignore[arg-type]
+    services = SimpleNamespace(relay_map=SimpleNamespace(current=DerpMap()))
+    ctx: Any = SimpleNamespace(services=services)
+    this_replica: Any = SimpleNamespace(id=uuid4())
+    return Coordinator(ctx, this_replica)
 
 
 def update_self(number: int) -> Any:

@@ -105,7 +105,7 @@ async def test_invalid_subscriptions(tmp_path: Path) -> None:
             answer = await world.post(URL, {**good, **change})
             assert answer.status_code == 400, change
             assert [item["field"] for item in answer.json()["validations"]] == [field], change
-        world.ctx.part(push_services.PushServices).permits = is_public
+        world.ctx.services.api.push_services.permits = is_public
         for host in ("127.0.0.1", "localhost", "[::1]", "169.254.169.254", "10.0.0.1"):
             answer = await world.post(URL, {**good, "endpoint": f"https://{host}:1/x"})
             assert answer.status_code == 400

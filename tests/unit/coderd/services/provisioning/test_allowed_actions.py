@@ -10,7 +10,6 @@ import pytest
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.provisioning.reaping import reap
-from coder.coderd.services.telemetry.metrics import Metrics
 from coder.domain.provisioning.allowed_actions import SILENT_AFTER
 from coder.domain.provisioning.jobs import HUNG_AFTER
 from coder.domain.provisioning.provisioners import STALE_AFTER
@@ -92,7 +91,7 @@ async def test_reaped_build_is_reported() -> None:
         clock.advance(HUNG_AFTER.total_seconds())
         assert len(await reap(world.ctx)) == 1
         assert await build_entries(world) == [("start", 500)]
-        assert 'coderd_workspace_builds_total{status="failed"' in await world.ctx.part(Metrics).exposition()
+        assert 'coderd_workspace_builds_total{status="failed"' in await world.ctx.services.metrics.exposition()
 
 
 async def test_pending_build_can_be_abandoned() -> None:

@@ -12,7 +12,6 @@ import trio
 import trio.testing
 
 from coder.coderd.rpc_endpoints import provisioners as links
-from coder.coderd.services.access.rights_changes import RightsChanges
 from coder.coderd.services.provisioning import daemon_admission
 from coder.coderd.store.provisioning import provisioners as store
 from coder.domain.provisioning.jobs import REVOKED_ERROR
@@ -108,7 +107,7 @@ async def test_user_changes_ignored_for_key_daemons(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(store, "has_key", noted)
     async with running_coderd(first_user=True) as world:
         query, revoke = await _by_key(world)
-        rights = world.ctx.part(RightsChanges)
+        rights = world.ctx.services.rights_changes
         async with connected_daemon(world, **query) as daemon:
             await eventually(lambda: _has(looked))
             for roles in (["auditor"], []):

@@ -17,7 +17,7 @@ from coder.coderd.app import open_server
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.job_endings import end_lost_jobs
-from coder.coderd.services.provisioning.job_queue import JobQueue, take_job
+from coder.coderd.services.provisioning.job_queue import take_job
 from coder.coderd.services.provisioning.jobs import requirements_of
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.store.provisioning import jobs as job_store
@@ -117,7 +117,7 @@ async def _set(tx: Any, job_id: UUID, values: dict[str, Any]) -> None:
 async def test_canceled_acquire_loses_no_job() -> None:
     async with running_coderd(first_user=True) as world:
         file_id = await upload(world, {"main.tf": ""})
-        queue: JobQueue = world.ctx.part(JobQueue)
+        queue = world.ctx.services.api.job_queue
         offer = DaemonOffer(UUID(world.organization_id), frozenset({"echo"}), dict(UNTAGGED))
         for _ in range(5):
             with trio.CancelScope() as scope:

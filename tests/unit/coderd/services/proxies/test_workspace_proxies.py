@@ -16,7 +16,6 @@ from coder.coderd.rpc_endpoints import proxies
 from coder.coderd.services.foundation import outgoing_requests
 from coder.coderd.services.foundation.outgoing_requests import OutgoingReply
 from coder.coderd.services.network.derp_map import current_map
-from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.proxies.proxy_health import ProxyHealth, check_proxies
 from coder.coderd.store.proxies import system_workspace_proxies
 from coder.coderd.store.proxies import workspace_proxies as store
@@ -121,7 +120,7 @@ async def test_proxy_registration_and_calls(monkeypatch: pytest.MonkeyPatch) -> 
         assert answer.status_code == 201, answer.text
         assert answer.json()["sibling_replicas"] == []
         assert len(answer.json()["derp_mesh_key"]) == 64
-        assert answer.json()["derp_mesh_key"] != world.ctx.part(Relay).mesh_key
+        assert answer.json()["derp_mesh_key"] != world.ctx.services.relay.derp.mesh_key
         connection = "/api/v2/workspaceagents/connection"
         assert (await world.get(connection, token="", headers=headers)).status_code == 200
         assert (await world.get(connection, token="")).status_code == 401

@@ -22,7 +22,6 @@ from coder.coderd.services.site import health
 from coder.coderd.services.site.health import HealthReports
 from coder.coderd.services.site.health_settings import SECTIONS
 from coder.coderd.services.telemetry.metrics import Metrics
-from coder.coderd.services.telemetry.metrics_endpoint import MetricsEndpoint
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import agent_pb2
@@ -81,6 +80,11 @@ async def test_sections_can_be_dismissed() -> None:
         assert (await world.put(settings, expected)).status_code == 200
         simple = (await world.get("/api/v2/debug/health", params={"format": "simple"})).json()
         assert simple["healthy"] and simple["derp"] and not simple["provisioner_daemons"]
+        text = await world.get("/api/v2/debug/health", params={"format": "text"})
+        assert text.headers["content-type"] == "text/plain; charset=utf-8"
+        lines = [line.partition(": ") for line in text.text.splitlines()]
+        assert [name for name, _, _ in lines] == ["time", "healthy", "derp", "access_url", "websocket", "database"]
+        assert lines[0][2] == f"{report['time'][:19]}Z" and {value for _, _, value in lines[1:]} == {"true"}
         _, token = await world.member()
         for path in ("health", "metrics", "pprof/cmdline", "expvar", "coordinator", "ws"):
             assert (await world.get(f"/api/v2/debug/{path}", token=token)).status_code == 403
@@ -143,11 +147,11 @@ async def test_metrics_are_upstreams() -> None:
     async with workspace_world(prometheus_enable=True, prometheus_address="127.0.0.1:0") as (world, _):
         await new_workspace(world)
         async with http_client() as client:
-            url = f"http://127.0.0.1:{world.ctx.part(MetricsEndpoint).port}"
+            url = f"http://127.0.0.1:{world.ctx.services.metrics_port}"
             answer = await client.get(url)
             assert (await client.get(f"{url}/other")).status_code == 404
         assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-        for family in world.ctx.part(Metrics).families.values():
+        for family in world.ctx.services.metrics.families.values():
             assert (family.kind, tuple(sorted(family.labels))) == recorded[family.name], family.name
     text = answer.text
     result = {match[1] for match in re.finditer(r"^# TYPE (\S+) ", text, re.MULTILINE)}
@@ -173,7 +177,7 @@ def test_recorded_families_are_served() -> None:
 async def test_open_streams_are_counted() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world)
-        metrics: Metrics = world.ctx.part(Metrics)
+        metrics = world.ctx.services.metrics
         policy = DialPolicy(world.url, token=Secret(world.token))
         watching, coordinating = "/api/v2/workspaces/{workspace}/watch-ws", "/api/v2/tailnet"
         async with (
@@ -246,7 +250,7 @@ async def test_agent_metrics_are_forwarded(collect: bool) -> None:
         request = agent_pb2.UpdateStatsRequest(stats=agent_pb2.Stats(metrics=[sent, unknown]))
         async with connected_agent(machine) as item:
             await item.call("UpdateStats", request, agent_pb2.UpdateStatsResponse)
-        text = await machine.world.ctx.part(Metrics).exposition()
+        text = await machine.world.ctx.services.metrics.exposition()
     template = r'template_name="[^"]+",username="admin",workspace_name="dev"'
     line = rf'^agent_sessions_total\{{magic_type="ssh",pty="yes",agent_name="main",{template}\}} 3$'
     assert bool(re.search(line, text, re.MULTILINE)) == collect

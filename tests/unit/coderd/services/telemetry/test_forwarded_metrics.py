@@ -27,7 +27,6 @@ from coder.coderd.services.telemetry.forwarded_metrics import (
     ForwardedMetrics,
     ForwardedSample,
 )
-from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.telemetry import metrics as store
 from coder.domain.agents.forwarded_families import KNOWN
 from tests.kit.server.server_in_process import running_coderd
@@ -197,7 +196,7 @@ def test_known_family_keeps_form(name: str) -> None:
 async def test_server_families_are_reserved() -> None:
     """The names of a histogram's lines are not family names."""
     async with running_coderd(prometheus_collect_agent_stats=True) as world:
-        metrics: Metrics = world.ctx.part(Metrics)
+        metrics = world.ctx.services.metrics
         for family in metrics.families.values():
             if family.kind == "histogram":
                 family.observe(1, *family.labels)
@@ -260,7 +259,7 @@ async def test_agent_statistics_are_added_up(
 
     monkeypatch.setattr(store, "agent_stats", reports)
     async with running_coderd(prometheus_collect_agent_stats=True, prometheus_aggregate_agent_stats_by=labels) as world:
-        text = await world.ctx.part(Metrics).exposition()
+        text = await world.ctx.services.metrics.exposition()
         name = "coderd_agentstats_rx_bytes"
         assert [line for line in text.splitlines() if line.startswith(name)] == [name + line for line in expected]
 

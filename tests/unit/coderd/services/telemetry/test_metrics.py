@@ -15,7 +15,6 @@ from sqlalchemy import text
 from coder.base.secret import Secret
 from coder.coderd.services.proxies.proxy_health import check_proxies
 from coder.coderd.services.site.retention import purge_due
-from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
 from coder.coderd.store.workspaces.port_shares import PortShareRow, put_port_share
 from coder.net.dial import DialPolicy
@@ -42,7 +41,7 @@ class Scene:
         """Lines by family."""
         result: dict[str, list[str]] = {}
         lines: list[str] = []
-        for line in (await self.world.ctx.part(Metrics).exposition()).splitlines():
+        for line in (await self.world.ctx.services.metrics.exposition()).splitlines():
             if line.startswith("# TYPE "):
                 lines = result.setdefault(line.split()[2], [])
             elif not line.startswith("#"):
@@ -128,6 +127,13 @@ async def a_page_watches(scene: Scene) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
+async def an_inbox_is_watched(scene: Scene) -> AsyncIterator[None]:
+    policy = DialPolicy(scene.world.url, token=Secret(scene.world.token))
+    async with await connect_websocket(policy, "/api/v2/notifications/inbox/watch"):
+        yield
+
+
+@asynccontextmanager
 async def page_is_closed(scene: Scene) -> AsyncIterator[None]:
     async with a_page_watches(scene):
         pass
@@ -167,8 +173,7 @@ CAUSES: dict[Cause, str] = {
         coderd_api_total_user_count coderd_api_active_users_duration_hour coderd_license_active_users
         coder_pubsub_messages_total""",
     a_job_runs: """coderd_provisionerd_num_daemons coderd_provisionerd_jobs_current
-        coderd_provisioner_job_queue_wait_seconds coder_pubsub_current_events coder_pubsub_current_subscribers
-        coder_pubsub_subscribes_total coderd_api_concurrent_websockets""",
+        coderd_provisioner_job_queue_wait_seconds coderd_api_concurrent_websockets""",
     a_workspace_is_built: """coderd_api_workspace_latest_build coderd_workspace_latest_build_status coderd_agents_up
         coderd_agents_connections coderd_agents_apps coderd_provisionerd_job_timings_seconds
         coderd_provisionerd_workspace_build_timings_seconds coderd_workspace_builds_total
@@ -184,6 +189,8 @@ CAUSES: dict[Cause, str] = {
         {DERP}packets_received_total {DERP}packets_received_kind_total {DERP}packets_sent_total
         {DERP}bytes_received_total {DERP}bytes_sent_total""",
     a_page_watches: "coderd_api_websocket_probes_total",
+    an_inbox_is_watched: """coder_pubsub_current_events coder_pubsub_current_subscribers
+        coder_pubsub_subscribes_total""",
     page_is_closed: "coderd_api_websocket_durations_seconds",
     a_message_is_sent: """coderd_notifications_dispatch_attempts_total coderd_notifications_inflight_dispatches
         coderd_notifications_dispatcher_send_seconds coderd_notifications_queued_seconds""",
@@ -254,7 +261,7 @@ async def test_families_count_their_events() -> None:
     named = [name for names in CAUSES.values() for name in names.split()]
     assert len(named) == len(set(named))
     async with running_coderd(first_user=True, prometheus_collect_agent_stats=True) as world:
-        assert {*named, *ELSEWHERE} == set(world.ctx.part(Metrics).families)
+        assert {*named, *ELSEWHERE} == set(world.ctx.services.metrics.families)
         assert not ELSEWHERE.keys() & set(named)
         scene = Scene(world)
         still: dict[str, list[str]] = {}
@@ -284,5 +291,5 @@ async def test_database_connections_are_counted() -> None:
 
         most, in_use, there = await world.ctx.db.run(look)
         assert most == 3 and 1 <= in_use <= there <= 3
-        view = await world.ctx.part(Metrics).exposition()
+        view = await world.ctx.services.metrics.exposition()
         assert 'go_sql_max_open_connections{db_name="coder"} 3' in view

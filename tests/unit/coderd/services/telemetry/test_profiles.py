@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from coder.base.errors import CoderError
-from coder.coderd.services.telemetry.profiles import NAMES, ProfilesEndpoint
+from coder.coderd.services.telemetry.profiles import NAMES
 from tests.kit.api.http_clients import http_client
 from tests.kit.server.server_in_process import running_coderd
 
 
 async def test_profiles_are_served() -> None:
     async with running_coderd(pprof_enable=True, pprof_address="127.0.0.1:0") as world, http_client() as client:
-        base = f"http://127.0.0.1:{world.ctx.part(ProfilesEndpoint).port}/debug/pprof"
+        base = f"http://127.0.0.1:{world.ctx.services.profiles_port}/debug/pprof"
         index = await client.get(f"{base}/")
         assert index.text.split() == list(NAMES)
         for name in NAMES:
@@ -27,7 +27,7 @@ async def test_profiles_are_served() -> None:
 
 async def test_address_in_use_is_named() -> None:
     async with running_coderd(pprof_enable=True, pprof_address="127.0.0.1:0") as world:
-        taken = f"127.0.0.1:{world.ctx.part(ProfilesEndpoint).port}"
+        taken = f"127.0.0.1:{world.ctx.services.profiles_port}"
         with pytest.raises(CoderError, match="for profiles") as caught:
             async with running_coderd(pprof_enable=True, pprof_address=taken):
                 pass

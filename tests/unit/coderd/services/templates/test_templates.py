@@ -56,6 +56,19 @@ async def test_template_lifecycle() -> None:
         assert [item["id"] for item in listed] == [template["id"]]
 
 
+async def test_build_of_unfinished_import() -> None:
+    """Upstream's 406, with the message as detail; the version can be built once its import is over."""
+    async with running_coderd(first_user=True) as world:
+        template = await new_template(world, "early")
+        wanted = {"name": "w", "template_id": template["id"]}
+        answer = await world.post("/api/v2/users/me/workspaces", wanted)
+        message = "The provided template version is pending. Wait for it to complete importing!"
+        assert (answer.status_code, answer.json()) == (406, {"message": message, "detail": message})
+        async with working_daemon(world):
+            await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
+            assert (await world.post("/api/v2/users/me/workspaces", wanted)).status_code == 201
+
+
 REFUSED_TEMPLATES: list[tuple[dict[str, Any], int, str]] = [
     ({"name": ""}, 400, "name"),
     ({"name": "Bad Name"}, 400, "name"),

@@ -12,7 +12,6 @@ import trio
 from sqlalchemy import event
 
 from coder.base.clock import FakeClock
-from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.workspaces import autobuilds
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
 from coder.coderd.store.workspaces import autobuilds as autobuild_store
@@ -294,7 +293,7 @@ async def test_activity_extends_deadline() -> None:
             clock.advance((timedelta(seconds=30)).total_seconds())
             stats = agent_pb2.UpdateStatsRequest(stats=agent_pb2.Stats(connection_count=1, session_count_ssh=1))
             await agent.call("UpdateStats", stats, agent_pb2.UpdateStatsResponse)
-        await world.ctx.part(LastUse).flush()
+        await world.ctx.services.last_use.flush()
         workspace = (await world.get(path)).json()
         assert datetime.fromisoformat(workspace["latest_build"]["deadline"]) == clock.now() + HOUR
         assert datetime.fromisoformat(workspace["last_used_at"]) == clock.now()

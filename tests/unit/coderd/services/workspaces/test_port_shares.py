@@ -1,9 +1,16 @@
 """Shares of single ports: levels, expiry, limits."""
 
 from datetime import timedelta
-from uuid import UUID
+from typing import Any
+from uuid import UUID, uuid4
 
-from coder.coderd.store.workspaces.port_shares import PortShareRow, put_port_share
+import pytest
+
+from coder.coderd.store.templates import system_templates
+from coder.coderd.store.templates.templates import update_template
+from coder.coderd.store.workspaces.port_shares import PortShareRow, narrow_port_shares, put_port_share
+from coder.domain.foundation.share_levels import SHARE_LEVELS, shared_at_most
+from tests.kit.server.race_conditions import overtaken
 from tests.kit.server.workspaces import new_workspace, workspace_world
 
 
@@ -25,6 +32,46 @@ async def test_share_and_unshare() -> None:
         deleted = await world.request("DELETE", path, json={"agent_name": "main", "port": 8080})
         assert deleted.status_code == 200
         assert (await world.request("DELETE", path, json={"agent_name": "main", "port": 8080})).status_code == 404
+
+
+@pytest.mark.parametrize("limit", SHARE_LEVELS)
+async def test_lowered_limit_narrows_shares(limit: str) -> None:
+    """A wider limit afterwards opens nothing again."""
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world, "w")
+        rows = dict(enumerate(SHARE_LEVELS[1:], 8080))
+        for port, level in rows.items():
+            share = PortShareRow(UUID(workspace["id"]), "main", port, level, "http")
+            await world.ctx.db.run(put_port_share, share)
+
+        async def shares() -> dict[int, str]:
+            listed = (await world.get(f"/api/v2/workspaces/{workspace['id']}/port-share")).json()["shares"]
+            return {item["port"]: item["share_level"] for item in listed}
+
+        await world.ctx.db.run(narrow_port_shares, uuid4(), "owner")  # another template's
+        assert await shares() == rows
+        expected = {port: shared_at_most(level, limit) for port, level in rows.items()} if limit != "owner" else {}
+        for level in (limit, "public"):
+            body = {"max_port_share_level": level, "description": level}
+            changed = await world.patch(f"/api/v2/templates/{workspace['template_id']}", body)
+            assert changed.status_code == 200, changed.text
+            assert await shares() == expected
+
+
+async def test_concurrent_share_obeys_limit() -> None:
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world, "w")
+        share = {"agent_name": "main", "port": 8080, "share_level": "public", "protocol": "http"}
+        path = f"/api/v2/workspaces/{workspace['id']}/port-share"
+
+        async def lower(tx: Any) -> None:
+            template = await system_templates.get_template(tx, UUID(workspace["template_id"]), lock=True)
+            assert template is not None
+            await update_template(tx, template.id, max_port_share_level="owner")
+
+        answer = await overtaken(world, lower, lambda: world.post(path, share))
+        assert (answer.status_code, answer.json()["message"]) == (400, "Port sharing level not allowed.")
+        assert (await world.get(path)).json()["shares"] == []
 
 
 async def test_shares_expire() -> None:

@@ -14,7 +14,6 @@ from coder.api.workspaces.workspaces import Workspace
 from coder.base.clock import FakeClock
 from coder.coderd.services.access.authentication import user_subject
 from coder.coderd.services.workspaces.agent_streams import follow_logs, watch_metadata
-from coder.coderd.services.workspaces.change_feed import WorkspaceChangeFeed
 from coder.coderd.services.workspaces.workspace_streams import Snapshots, watch_workspace
 from coder.coderd.store.agents.agent_logs import NewAgentLog, append_logs
 from coder.coderd.store.workspaces.change_feed import Change
@@ -85,7 +84,7 @@ async def test_streams_end_with_lost_access() -> None:
         # an agent's streams end with lost access, too
         build = (await world.get(f"/api/v2/workspaces/{workspace['id']}")).json()["latest_build"]
         agent = UUID(next(item["agents"][0]["id"] for item in build["resources"] if item.get("agents")))
-        changes = world.ctx.part(WorkspaceChangeFeed)
+        changes = world.ctx.services.api.workspace_changes
         for watch in (follow_logs, watch_metadata):
             assert (await world.patch(path, {"user_roles": {user_id: "use"}})).status_code == 204
             line = NewAgentLog(world.ctx.clock.now(), "a line", "info")
@@ -109,5 +108,5 @@ async def test_agent_timeout_is_streamed() -> None:
                 first = _decode(await anext(stream))
                 assert first.latest_build.resources[0].agents[0].status == "connecting"  # type: ignore[index]
                 clock.advance(121)
-                world.ctx.part(WorkspaceChangeFeed)._notify_all(Change("resync"))
+                world.ctx.services.api.workspace_changes._notify_all(Change("resync"))
                 assert _decode(await anext(stream)).latest_build.resources[0].agents[0].status == "timeout"  # type: ignore[index]

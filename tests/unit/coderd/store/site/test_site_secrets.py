@@ -78,7 +78,7 @@ async def test_hub_key_is_sealed() -> None:
         stored = await ctx.db.read(site_settings.get_config, wireguard_server._KEY_NAME)
         assert stored and stored.startswith("sealed:1:")
         assert await wireguard_server.public_key(ctx) == first
-        plain = ctx.part(Sealer).open(stored).reveal()
+        plain = ctx.services.sealer.open(stored).reveal()
         await ctx.db.run(site_settings.put_config, wireguard_server._KEY_NAME, plain)
         assert await wireguard_server.public_key(ctx) == first
         stored = await ctx.db.read(site_settings.get_config, wireguard_server._KEY_NAME)
@@ -97,7 +97,7 @@ async def test_concurrent_replicas_share_hub_key(monkeypatch: pytest.MonkeyPatch
 
     async def replica(url: str) -> None:
         async with open_database(url) as database:
-            ctx: Any = SimpleNamespace(db=database, part=lambda _kind: SEALER)
+            ctx: Any = SimpleNamespace(db=database, services=SimpleNamespace(sealer=SEALER))
             results.append(await wireguard_server.public_key(ctx))
 
     monkeypatch.setattr(site_settings, "ensure_config", ensure)
@@ -116,12 +116,12 @@ async def test_signing_keys_are_sealed() -> None:
         secrets = {"secret": "61" * 64, "previous": {"id": "1", "secret": "62" * 64, "until": "2099-01-01T00:00:00Z"}}
         plain = {"id": "2", "made_at": ctx.clock.now().isoformat(), **secrets}
         await ctx.db.run(site_settings.put_config, name, json.dumps(plain))
-        signing: signing_keys.SigningKeys = ctx.part(signing_keys.SigningKeys)
+        signing = ctx.services.signing_keys
         assert (await signing.get("x")).secret == b"a" * 64
         assert (await signing.find("x", "1")).secret == b"b" * 64
         stored = await ctx.db.read(site_settings.get_config, name)
         assert stored and "6161" not in stored and "6262" not in stored
         assert [item.key.secret for item in await signing.describe("x")] == [b"a" * 64, b"b" * 64]
         later = ctx.clock.now() + signing_keys.LIFETIME * 2
-        assert await ctx.db.run(signing_keys.rotate, later, ctx.part(Sealer)) == ["x"]
+        assert await ctx.db.run(signing_keys.rotate, later, ctx.services.sealer) == ["x"]
         assert (await ctx.db.read(site_settings.list_configs, name))[name].count("sealed:1:") == 2

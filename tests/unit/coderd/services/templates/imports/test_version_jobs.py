@@ -15,11 +15,11 @@ JOB = UUID(int=7)
 
 async def test_import_end_drops_uploaded_modules() -> None:
     files: Any = ModuleFiles(None)  # type: ignore[arg-type]
-    ctx: Any = SimpleNamespace(part=lambda _kind: files)
+    ctx: Any = None
     worker: Any = SimpleNamespace(id=UUID(int=1))
     archive = io.BytesIO()
     files.put(worker, b"1", archive, object())
-    jobs = ImportJobs(ctx)
+    jobs = ImportJobs(ctx, files)
     await jobs.ended(JOB)  # reaped: the daemon may have begun another job
     assert not archive.closed
     await jobs.ended(JOB, worker)

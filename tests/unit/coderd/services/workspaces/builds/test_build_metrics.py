@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.workspaces.builds.build_metrics import FAMILY
 from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
 from tests.kit.agents.scripted_agent import eventually
@@ -24,7 +23,7 @@ from tests.kit.server.workspaces import (
 
 async def build_counts(world: World) -> dict[tuple[str, ...], int]:
     """Return counts by (reason, provisioner, status, transition)."""
-    text = await world.ctx.part(Metrics).exposition()
+    text = await world.ctx.services.metrics.exposition()
     matches = re.findall(
         FAMILY + r'\{build_reason="(.*?)",provisioner_type="(.*?)",status="(.*?)",transition="(.*?)"\} (\d+)', text
     )

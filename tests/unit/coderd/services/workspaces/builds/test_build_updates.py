@@ -13,7 +13,6 @@ import trio
 from coder.api.workspaces.builds import WorkspaceBuildUpdate
 from coder.base.secret import Secret
 from coder.coderd.services.workspaces.builds.build_updates import BuildUpdates, _ReadableUpdate
-from coder.coderd.services.workspaces.change_feed import WorkspaceChangeFeed
 from coder.coderd.store.workspaces import system_workspaces
 from coder.coderd.store.workspaces.change_feed import Change
 from coder.domain.access.policy import Class
@@ -56,7 +55,7 @@ async def _watching(world: World, count: int) -> None:
     """Wait until so many streams are watching."""
 
     async def are_watching() -> bool:
-        return len(world.ctx.part(BuildUpdates)._watchers) == count
+        return len(world.ctx.services.api.build_updates._watchers) == count
 
     await eventually(are_watching)
 
@@ -66,7 +65,7 @@ async def test_update_read_once_for_all_watchers(monkeypatch: pytest.MonkeyPatch
         reads, read = [], system_workspaces.get_view
         policy = DialPolicy(world.url, token=Secret(world.token))
         workspace = await new_workspace(world, "one")
-        updates, workspace_id = world.ctx.part(BuildUpdates), UUID(workspace["id"])
+        updates, workspace_id = world.ctx.services.api.build_updates, UUID(workspace["id"])
 
         async def counted(tx: Any, key: UUID) -> Any:
             reads.append(key)
@@ -89,7 +88,7 @@ async def test_stream_ends_after_missed_update(missed: str, monkeypatch: pytest.
     async with workspace_world(experiments=("workspace-build-updates",)) as (world, _):
         workspace = await new_workspace(world, "one")
         policy = DialPolicy(world.url, token=Secret(world.token))
-        updates = world.ctx.part(BuildUpdates)
+        updates = world.ctx.services.api.build_updates
         update = WorkspaceBuildUpdate(
             workspace_id=UUID(int=1),
             workspace_name="",
@@ -102,7 +101,7 @@ async def test_stream_ends_after_missed_update(missed: str, monkeypatch: pytest.
         async with await connect_websocket(policy, PATH) as stream:
             await _watching(world, 1)
             if missed == "resync":
-                world.ctx.part(WorkspaceChangeFeed)._notify_all(Change("resync"))
+                world.ctx.services.api.workspace_changes._notify_all(Change("resync"))
             elif missed == "too many":
                 for _ in range(BuildUpdates.LIMIT + 2):  # no other task runs meanwhile
                     updates._send(readable)
