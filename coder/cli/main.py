@@ -249,8 +249,8 @@ def _group(name: str, rest: list[str], typed: list[str], requests_help: bool) ->
             sys.stderr.write(f"{error.message}\n")
             return 1
         if words:
+            from coder.cli.advice.suggestions import for_subcommand
             from coder.cli.failures import unknown_subcommand
-            from coder.cli.suggestions import for_subcommand
 
             sys.stderr.write(unknown_subcommand(name, words[0]))
             sys.stderr.write(for_subcommand(name, words[0], (word for word, _ in children(name))))
@@ -277,8 +277,8 @@ def _invoke(command, words: list[str], typed: list[str] | None = None) -> int:  
             _show_requests()
         return command.run(invocation) or 0
     except UsageError as error:
+        from coder.cli.advice.suggestions import for_usage_error
         from coder.cli.command import GLOBAL_OPTIONS
-        from coder.cli.suggestions import for_usage_error
 
         suggestion = for_usage_error(error.message, (*command.options, *GLOBAL_OPTIONS))
         sys.stderr.write(f"{error.message}\n{suggestion}")

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from coder.base.errors import CoderError
+from coder.cli.advice.unanswered import unanswered
 from coder.cli.command import Invocation
-from coder.cli.unanswered import unanswered
 
 if TYPE_CHECKING:
     from msgspec import Struct, UnsetType

@@ -57,8 +57,8 @@ def _run(invocation: Invocation) -> int:
 def _warn_of_misspelt_variables(invocation: Invocation) -> None:
     """Log variables that look like a misspelt setting: nothing reads them, and their value has no effect."""
     from coder.base.log import get_logger
+    from coder.cli.advice.suggestions import misspelt_variables
     from coder.cli.command import GLOBAL_OPTIONS
-    from coder.cli.suggestions import misspelt_variables
 
     known = (option.env for option in (*OPTIONS, *GLOBAL_OPTIONS))
     for name, meant in misspelt_variables(invocation.env, known):

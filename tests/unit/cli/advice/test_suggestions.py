@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coder.cli.suggestions import misspelt_variables, nearest
+from coder.cli.advice.suggestions import misspelt_variables, nearest
 from coder.coderd.config.options import OPTIONS
 from tests.kit.programs.command_line import run_cli
 

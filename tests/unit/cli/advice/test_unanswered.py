@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from coder.cli.advice.unanswered import ANSWERS, unanswered
 from coder.cli.command_table import COMMANDS
 from coder.cli.main import load
-from coder.cli.unanswered import ANSWERS, unanswered
 from tests.kit.paths import ROOT
 from tests.kit.programs.command_line import run_cli
 

@@ -1,0 +1,1 @@
+"""Next steps in messages: near misses of misspelt words, and what answers a question in a script."""
