@@ -1,4 +1,4 @@
-// Runs before the first paint, so that a dark page never flashes white. Its value is written by features/appearance/theme.ts and fonts.ts.
+// Runs before the first paint, so that a dark page never flashes white. Its value is written by features/appearance/theme.ts and features/appearance/fonts.ts.
 (function () {
   var theme = null;
   try {
