@@ -184,7 +184,7 @@ static const char *variable(const char *name) {
     return value && *value ? value : NULL;
 }
 
-/* The configuration directory, as coder/cli/session.py finds it; 0 without one, or for a longer path than a socket has. */
+/* The configuration directory, as coder/cli/core/session.py finds it; 0 without one, or for a longer path than a socket has. */
 static int find_configuration(char *folder, size_t size) {
     const char *chosen = variable("CODER_CONFIG_DIR"), *base = variable("XDG_CONFIG_HOME"), *home = variable("HOME");
     int wrote = chosen ? snprintf(folder, size, "%s", chosen)

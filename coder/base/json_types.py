@@ -19,11 +19,6 @@ def as_object(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, Mapping) else {}
 
 
-def as_list(value: Json) -> Sequence[Json]:
-    """Return a list, or an empty one for any other value."""
-    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
-
-
 def as_text(value: Json) -> str:
     """Return a text, or an empty one for any other value."""
     return value if isinstance(value, str) else ""

@@ -57,6 +57,7 @@ REASONS = {
     "people/authorization_checks.py:*": "objects that `may` answers about; a missing one is a refusal",
     "people/new_users.py:_check_free": "whether a name is taken; the caller may create users",
     "people/new_users.py:insert_in": "the row that was just inserted",
+    "access/application_limits.py:consent_of_caller": "the caller's own key",
     "people/organization_settings.py:_joined_organizations": "a sign-in by an identity provider",
     "people/organizations.py:_find": "`resolve_organization` requires what it finds",
     "people/organizations.py:_insert": "the row that was just inserted",

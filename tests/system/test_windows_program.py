@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ import pytest
 import trio
 
 from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.server.server_process import program_under_test
 from tests.kit.wine.machine import Machine, missing_tools, windows_path
 
 BUILT = os.environ.get("CODER_TEST_WINDOWS_PROGRAM", "")
@@ -81,7 +82,7 @@ async def over_ssh(
     env = f"CODER_URL={view.world.url} CODER_SESSION_TOKEN={view.world.token} CODER_NO_COMMAND_SERVER=1"
     config = tmp_path / "ssh_config"
     config.write_text(
-        f"Host dev\n  ProxyCommand env {env} {sys.executable} -m coder ssh --stdio dev\n"
+        f"Host dev\n  ProxyCommand env {env} {shlex.join(program_under_test())} ssh --stdio dev\n"
         "  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n"
     )
     command = [words[0], "-F", str(config), *words[1:]]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coder.base.errors import CoderError
-from coder.base.json_values import Json
+from coder.base.json_types import Json
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.agents.stat import (
     CPU,

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 
 from coder.base.errors import CoderError
-from coder.base.json_values import Json
+from coder.base.json_types import Json
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.agents.sync import (
     COMPLETE,

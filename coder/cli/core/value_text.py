@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from coder.base.errors import CoderError
-from coder.base.json_values import Json
+from coder.base.json_types import Json
 from coder.base.yaml_documents import YamlError, read_document
 
 

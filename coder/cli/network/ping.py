@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import trio
 
 from coder.base.errors import CoderError
-from coder.base.json_values import Json
+from coder.base.json_types import Json
 from coder.base.quoted import quoted
 from coder.base.threads import run_trio
 from coder.cli.core import session

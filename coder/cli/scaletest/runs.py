@@ -15,7 +15,7 @@ import trio
 
 from coder.base.atomic_file import naming
 from coder.base.errors import CoderError, explain_error
-from coder.base.json_values import Json
+from coder.base.json_types import Json
 from coder.cli.core import session
 from coder.cli.core.command import Invocation
 from coder.cli.core.options import Options

@@ -10,7 +10,7 @@ from pathlib import Path
 from coder.base.config import Inputs, Resolved, process_environment
 from coder.base.duration import format_duration
 from coder.base.errors import CoderError
-from coder.base.json_values import Json
+from coder.base.json_types import Json
 from coder.base.log import get_logger
 from coder.base.open_files import raise_open_files
 from coder.base.threads import convert_thread_refusals, run_trio

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.base.errors import CoderError
-from coder.base.json_values import Json
+from coder.base.json_types import Json
 from coder.base.version import BUILD_VERSION
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements

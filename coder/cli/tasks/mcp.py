@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from coder.base.atomic_file import read_lossless, write_atomically
 from coder.base.errors import CoderError
-from coder.base.json_values import Json
+from coder.base.json_types import Json
 from coder.base.secret import Secret
 from coder.base.threads import run_trio
 from coder.base.version import BUILD_VERSION

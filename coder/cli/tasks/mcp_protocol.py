@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from coder.base.errors import CoderError
-from coder.base.json_values import Json
+from coder.base.json_types import Json
 from coder.base.quoted import quoted
 from coder.cli.core.failures import describe_exception
 

@@ -12,7 +12,7 @@ from coder.api.tasks.tasks import Task, TaskLogsResponse, TasksListResponse
 from coder.api.templates.template_versions import TemplateVersion
 from coder.api.templates.templates import Template
 from coder.base.errors import CoderError
-from coder.base.json_values import Json
+from coder.base.json_types import Json
 from coder.cli.tasks.mcp_protocol import Arguments, Tool
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient

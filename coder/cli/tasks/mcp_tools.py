@@ -11,7 +11,7 @@ from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.api.templates.templates import Template
 from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
-from coder.base.json_values import Json
+from coder.base.json_types import Json
 from coder.cli.tasks.app_status import Report
 from coder.cli.tasks.mcp_protocol import Arguments, Tool
 from coder.client.answers import read

@@ -18,7 +18,7 @@ import trio
 
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
-from coder.base.json_values import Json
+from coder.base.json_types import Json
 from coder.base.threads import run_trio
 from coder.cli.tasks.mcp_protocol import Arguments, Tool
 from coder.client.agent_api import (

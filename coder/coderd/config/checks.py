@@ -71,6 +71,22 @@ def check_config(config: ServerConfig) -> None:
         )
     if config.wireguard_endpoint:
         check_wireguard_endpoint(config.wireguard_endpoint)
+    _check_processes(config)
+    for text in config.ssh_config_options:
+        check_ssh_option(text)
+    for label in config.prometheus_aggregate_agent_stats_by:
+        if label not in AGENT_LABELS:
+            raise CoderError(
+                "bad_option",
+                f"--prometheus-aggregate-agent-stats-by: {label!r} is no label of agent statistics",
+                f"Use some of {', '.join(AGENT_LABELS)}.",
+            )
+    for name, target_kind in MAPPINGS.items():
+        check_mapping(name, getattr(config, name), target_kind)
+
+
+def _check_processes(config: ServerConfig) -> None:
+    """Check the numbers of processes, provisioners and database connections, and the cookies' policy."""
     if config.provisioner_daemons < 0:
         raise CoderError(
             "bad_option",
@@ -90,17 +106,6 @@ def check_config(config: ServerConfig) -> None:
         )
     if config.samesite_auth_cookie not in {"lax", "none"}:
         raise CoderError("bad_option", "--samesite-auth-cookie must be lax or none")
-    for text in config.ssh_config_options:
-        check_ssh_option(text)
-    for label in config.prometheus_aggregate_agent_stats_by:
-        if label not in AGENT_LABELS:
-            raise CoderError(
-                "bad_option",
-                f"--prometheus-aggregate-agent-stats-by: {label!r} is no label of agent statistics",
-                f"Use some of {', '.join(AGENT_LABELS)}.",
-            )
-    for name, target_kind in MAPPINGS.items():
-        check_mapping(name, getattr(config, name), target_kind)
 
 
 def check_mapping(name: str, value: Any, target_kind: str) -> None:

@@ -118,8 +118,8 @@ pages/terminal/stream-address.ts | POST /api/v2/applications/reconnecting-pty-si
   | pages/workspaces/agent/AgentCard.tsx
 pages/workspaces/Banners.tsx | PUT /api/v2/workspaces/:/dormant | update
 pages/workspaces/ScheduleControl.tsx | PUT /api/v2/workspaces/:/extend | update | pages/workspaces/WorkspacePage.tsx
-pages/workspaces/WorkspaceActions.tsx | PUT /api/v2/workspaces/:/favorite | own
-pages/workspaces/WorkspaceActions.tsx | DELETE /api/v2/workspaces/:/favorite | own
+pages/workspaces/MoreMenu.tsx | PUT /api/v2/workspaces/:/favorite | own
+pages/workspaces/MoreMenu.tsx | DELETE /api/v2/workspaces/:/favorite | own
 pages/workspaces/agent/Containers.tsx | POST :/recreate | mayConnect
 pages/workspaces/agent/Containers.tsx | DELETE path(deleting) | mayConnect
 pages/workspaces/agent/DesktopLinks.tsx | POST /api/v2/users/me/keys | own
@@ -144,7 +144,7 @@ pages/workspaces/RowActions.tsx | PUT /api/v2/workspaces/:/favorite | own
  * permissions it checks.
  */
 const BUILDS: Readonly<Record<string, readonly string[]>> = {
-  "pages/workspaces/WorkspaceActions.tsx": ["start", "stop", "update"],
+  "pages/workspaces/WorkspaceActions.tsx": ["start", "stop"],
   "pages/workspaces/Banners.tsx": ["mayBuild"],
   "pages/workspaces/DeleteWorkspace.tsx": ["remove"],
   "pages/workspaces/builds/ChangeVersion.tsx": ["start"],
@@ -154,8 +154,8 @@ const BUILDS: Readonly<Record<string, readonly string[]>> = {
 };
 /** Those that another component opens, which does the check. */
 const ASKED_BY: Readonly<Record<string, string>> = {
-  "pages/workspaces/DeleteWorkspace.tsx": "pages/workspaces/WorkspaceActions.tsx",
-  "pages/workspaces/builds/ChangeVersion.tsx": "pages/workspaces/WorkspaceActions.tsx",
+  "pages/workspaces/DeleteWorkspace.tsx": "pages/workspaces/MoreMenu.tsx",
+  "pages/workspaces/builds/ChangeVersion.tsx": "pages/workspaces/MoreMenu.tsx",
   "pages/workspaces/settings/ParametersPage.tsx": "pages/workspaces/settings/SettingsLayout.tsx",
 };
 

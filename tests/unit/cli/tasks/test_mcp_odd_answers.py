@@ -13,7 +13,7 @@ import trio
 import trio.testing
 
 from coder.base.errors import CoderError
-from coder.base.json_values import Json
+from coder.base.json_types import Json
 from coder.cli.tasks import mcp_workspace_tools
 from coder.cli.tasks.mcp_protocol import Arguments, McpServer, Tool
 from coder.cli.tasks.mcp_task_tools import task_tools, template_tools

@@ -234,7 +234,10 @@ function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => P
           <p className="text-sm text-muted">Start the proxy on its machine:</p>
           <CodeBox
             label="Command that starts the proxy"
-            command={`CODER_PROXY_SESSION_TOKEN=… coder wsproxy server --primary-access-url ${window.location.origin} --access-url https://${values.name}.example.com`}
+            command={
+              `CODER_PROXY_SESSION_TOKEN=… coder wsproxy server --primary-access-url ` +
+              `${window.location.origin} --access-url https://${values.name}.example.com`
+            }
           />
         </Stack>
       </Dialog>

@@ -1,36 +1,14 @@
 // Actions on a workspace: the next step as a button, the rest in a menu. An external machine
 // explains why it cannot be started or stopped.
 import { useQueryClient } from "@tanstack/react-query";
-import {
-  CloudDownload,
-  Download,
-  EllipsisVertical,
-  History,
-  Play,
-  RotateCw,
-  Settings,
-  SlidersHorizontal,
-  Square,
-  Star,
-  StarOff,
-  Trash2,
-  UsersRound,
-} from "lucide-react";
+import { CloudDownload, Play, RotateCw, Square } from "lucide-react";
 import { lazy, Suspense, useState, type ReactNode } from "react";
 
-import { put, remove } from "../../api/client";
-import {
-  NO_CHANGES,
-  useMayCreateWorkspace,
-  useWorkspaceRights,
-  type WorkspaceRights,
-} from "../../api/permissions";
+import { useWorkspaceRights } from "../../api/permissions";
 import { versionParameters } from "../../api/queries/templates";
 import type { Workspace } from "../../api/types";
-import { useMe } from "../../features/session/useMe";
-import { Button, ButtonLink, IconButton } from "../../ui/Button";
+import { Button } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
-import { Menu, MenuItem, MenuNote, MenuSeparator } from "../../ui/Menu";
 import { toast } from "../../ui/toast";
 import { isActive } from "../../features/workspace/status";
 import {
@@ -43,12 +21,9 @@ import {
   useBuildAction,
 } from "./builds/builds";
 import { CancelBuild } from "./builds/CancelBuild";
-import { ChangeVersion } from "./builds/ChangeVersion";
 import { StartConfirm } from "./builds/StartConfirm";
 import { NewerVersion } from "./NewerVersion";
-import { DeleteWorkspace } from "./DeleteWorkspace";
-import { Duplicate } from "./Duplicate";
-import { workspacePath } from "./paths";
+import { MoreMenu } from "./MoreMenu";
 
 // The parameter form is large, and few templates have ephemeral parameters.
 const BuildOptions = lazy(async () => ({
@@ -196,108 +171,6 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
         The workspace is rebuilt with the active version of its template. Running processes end;
         persistent data is kept.
       </Confirm>
-    </>
-  );
-}
-
-function MoreMenu({ workspace, may }: { workspace: Workspace; may: WorkspaceRights }) {
-  const queries = useQueryClient();
-  const [dialog, setDialog] = useState<"delete" | "version" | null>(null);
-  const mayCreate = useMayCreateWorkspace(workspace.organization_id);
-  const own = useMe().id === workspace.owner_id; // favourites belong to the viewer
-  const home = workspacePath(workspace);
-  const favourite = (on: boolean) =>
-    void (
-      on
-        ? put(`/api/v2/workspaces/${workspace.id}/favorite`)
-        : remove(`/api/v2/workspaces/${workspace.id}/favorite`)
-    ).then(
-      () => queries.invalidateQueries({ queryKey: ["workspace"] }),
-      (error: unknown) => toast.failed("The action failed", error),
-    );
-  return (
-    <>
-      {may.update ? (
-        <ButtonLink
-          to={`${home}/settings/parameters`}
-          icon={<SlidersHorizontal />}
-          data-testid="workspace-parameters"
-        >
-          Parameters
-        </ButtonLink>
-      ) : null}
-      <Menu
-        trigger={
-          <IconButton
-            label="Workspace actions"
-            variant="secondary"
-            data-testid="workspace-options-button"
-          >
-            <EllipsisVertical />
-          </IconButton>
-        }
-      >
-        {!own ? null : workspace.favorite ? (
-          <MenuItem icon={<StarOff />} onSelect={() => favourite(false)}>
-            Remove from favourites
-          </MenuItem>
-        ) : (
-          <MenuItem icon={<Star />} onSelect={() => favourite(true)}>
-            Add to favourites
-          </MenuItem>
-        )}
-        {may.share ? (
-          <MenuItem icon={<UsersRound />} to={`${home}/settings/sharing`}>
-            Share
-          </MenuItem>
-        ) : null}
-        {own || may.share ? <MenuSeparator /> : null}
-        {may.update ? (
-          <MenuItem icon={<Settings />} to={`${home}/settings`}>
-            Settings
-          </MenuItem>
-        ) : null}
-        {may.update ? (
-          <MenuItem icon={<SlidersHorizontal />} to={`${home}/settings/parameters`}>
-            Parameters
-          </MenuItem>
-        ) : null}
-        {may.update === false ? <MenuNote>{NO_CHANGES}</MenuNote> : null}
-        {may.start ? (
-          <MenuItem icon={<History />} onSelect={() => setDialog("version")}>
-            Change version…
-          </MenuItem>
-        ) : null}
-        <Duplicate workspace={workspace} mayCreate={mayCreate} />
-        <MenuItem
-          icon={<Download />}
-          href={`/api/v2/workspacebuilds/${workspace.latest_build.id}/logs?format=text`}
-          download
-        >
-          Download build log
-        </MenuItem>
-        {may.remove ? (
-          <>
-            <MenuSeparator />
-            <MenuItem
-              icon={<Trash2 />}
-              danger
-              testId="delete-button"
-              onSelect={() => setDialog("delete")}
-            >
-              Delete…
-            </MenuItem>
-          </>
-        ) : null}
-      </Menu>
-      <DeleteWorkspace
-        workspace={workspace}
-        open={dialog === "delete"}
-        onClose={() => setDialog(null)}
-      />
-      {dialog === "version" ? (
-        <ChangeVersion workspace={workspace} onClose={() => setDialog(null)} />
-      ) : null}
     </>
   );
 }

@@ -1,6 +1,6 @@
 // The form of a new template: imports its files and creates the template after the import.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Ban, FileArchive, X } from "lucide-react";
+import { Ban } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { Link, useBlocker, useNavigate } from "react-router";
 
@@ -15,7 +15,7 @@ import type {
   TemplateVersion,
 } from "../../../api/types";
 import { Avatar } from "../../../ui/Avatar";
-import { Button, ButtonLink, IconButton } from "../../../ui/Button";
+import { Button, ButtonLink } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
 import { Confirm } from "../../../ui/Confirm";
 import { Failure } from "../../../ui/Failure";
@@ -23,6 +23,7 @@ import { Checkbox } from "../../../ui/forms/Toggle";
 import { SelectField, TextArea, TextField } from "../../../ui/forms/Field";
 import { useForm } from "../../../ui/forms/form";
 import { IconField } from "../../../ui/forms/IconField";
+import { RequiredLabel } from "../../../ui/forms/RequiredLabel";
 import { Notice } from "../../../ui/Notice";
 import { Narrow, PageHead, Stack } from "../../../ui/Page";
 import { toast } from "../../../ui/toast";
@@ -33,6 +34,7 @@ import { ImportLog } from "../ImportLog";
 import { templatePath } from "../../../features/template/paths";
 import { TagEditor, type ProvisionerTags } from "../TagEditor";
 import { givenValues, startValues, VariablesForm } from "../VariablesForm";
+import { ArchiveFile } from "./ArchiveFile";
 
 export interface Source {
   body: { file_id: string } | { example_id: string };
@@ -182,22 +184,7 @@ export function CreateForm({
           ) : null}
           <Section title="General">
             <Stack>
-              {source.archive ? (
-                <div className="flex items-center gap-2 rounded-lg border border-line px-3 py-1.5">
-                  <FileArchive className="size-4 shrink-0 text-muted" aria-hidden="true" />
-                  <span className="min-w-0 flex-1 [overflow-wrap:anywhere]">
-                    {source.archive.name}
-                  </span>
-                  <IconButton
-                    label="Remove file"
-                    size="sm"
-                    disabled={form.busy}
-                    onClick={source.archive.onRemove}
-                  >
-                    <X />
-                  </IconButton>
-                </div>
-              ) : null}
+              {source.archive ? <ArchiveFile {...source.archive} disabled={form.busy} /> : null}
               {all.length > 1 ? (
                 <SelectField
                   label="Organization"
@@ -206,17 +193,8 @@ export function CreateForm({
                   options={orgs.map((org) => [org.id, org.display_name || org.name] as const)}
                 />
               ) : null}
-              {/* Other programs find this field by its asterisk; screen readers skip it. */}
               <TextField
-                label={
-                  <>
-                    Name
-                    <span aria-hidden="true" className="text-bad">
-                      {" "}
-                      *
-                    </span>
-                  </>
-                }
+                label={<RequiredLabel>Name</RequiredLabel>}
                 aria-required
                 hint="Used in URLs and by the CLI."
                 value={form.values.name}
