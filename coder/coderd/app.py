@@ -57,13 +57,13 @@ from coder.coderd.services.apps import app_usage, local_authorizer
 from coder.coderd.services.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.foundation.deferred_work import ITEM_TIMEOUT
-from coder.coderd.services.foundation.place import Duty, Place
+from coder.coderd.services.foundation.this_process import Duty, ThisProcess
 from coder.coderd.services.login import oidc
 from coder.coderd.services.login.client_assertion import load_certificate
 from coder.coderd.services.network import coordinator, relay, replicas, server_node, siblings
 from coder.coderd.services.network.sibling_routes import other_finder
 from coder.coderd.services.notifications import vapid_keys
-from coder.coderd.services.telemetry import database_metrics, metrics_door, metrics_endpoint, profiles, tracing
+from coder.coderd.services.telemetry import database_metrics, metrics_endpoint, metrics_for_siblings, profiles, tracing
 from coder.coderd.services.wireguard import wireguard_gateway
 from coder.coderd.store.engine.availability import DatabaseAwayError
 from coder.coderd.store.engine.database import Database, open_database
@@ -88,7 +88,7 @@ PARTS = (
     replicas.run,
     server_node.run,
     metrics_endpoint.run,
-    metrics_door.run,
+    metrics_for_siblings.run,
     database_metrics.run,
     profiles.run,
     wireguard_gateway.run,
@@ -178,7 +178,7 @@ async def open_server(
                 run_postgres(config.data_path, bin_dir=config.postgres_bin_dir, ephemeral=config.ephemeral)
             )
             server = await stack.enter_async_context(
-                open_process(config, url, listeners, provisioner_factory, clock, Place(), migrates=True)
+                open_process(config, url, listeners, provisioner_factory, clock, ThisProcess(), migrates=True)
             )
         except BaseException:
             for _, listener in listeners:
@@ -195,26 +195,26 @@ async def open_process(
     listeners: list[tuple[str, Any]],
     provisioner_factory: ProvisionerFactory | None,
     clock: Clock,
-    place: Place,
+    process: ThisProcess,
     *,
     migrates: bool,
     connections: int = 0,
     application: Application | None = None,
 ) -> AsyncIterator[RunningServer]:
-    """Run a process of a server with the duties of its place, on a database that is there already. `connections` is its
+    """Run a process of a server with the duties of `process`, on a database that is there already. `connections` is its
     part of the database's; 0: all. `application` is one of `prepare_application`."""
     connections = connections or config.postgres_conn_max_open
     idle = idle_connections(config.postgres_conn_max_idle)
     async with open_database(
         database_url,
         pool_size=connections,
-        idle=None if idle is None else min(place.share(idle), connections),
+        idle=None if idle is None else min(process.share(idle), connections),
         now=clock.monotonic,
     ) as database:
         await wait_for_database(database)
         if migrates:
             await migrate(database)
-        async with _serving(config, database, listeners, provisioner_factory, clock, place, application) as server:
+        async with _serving(config, database, listeners, provisioner_factory, clock, process, application) as server:
             yield server
 
 
@@ -225,27 +225,27 @@ async def _serving(
     listeners: list[tuple[str, Any]],
     provisioner_factory: ProvisionerFactory | None,
     clock: Clock,
-    place: Place,
+    process: ThisProcess,
     application: Application | None,
 ) -> AsyncIterator[RunningServer]:
     urls = tuple(url for url, _ in listeners)
     in_order = trio.Event()
     with _stops_without_database(in_order), single_failure():
         async with trio.open_nursery() as nursery:
-            context = await new_context(config, database, nursery, clock, urls[0], place)
+            context = await new_context(config, database, nursery, clock, urls[0], process)
             start_services(context.services, nursery)
-            for run_part in filter(partial(_is_run_here, place), PARTS):
+            for run_part in filter(partial(_is_run_here, process), PARTS):
                 await nursery.start(run_part, context)
             server = _http_server(context, application)
-            accepting = [listener for _, listener in listeners] if place.has("http") else []
+            accepting = [listener for _, listener in listeners] if process.has("http") else []
             await nursery.start(server.serve, accepting, context.stopping)
             await nursery.start(siblings.run, context, server)
-            if oidc.enabled(context) and place.has("http"):
+            if oidc.enabled(context) and process.has("http"):
                 nursery.start_soon(context.services.api.oidc.report_at_start)
-            for run_loop in filter(partial(_is_run_here, place), LOOPS):
+            for run_loop in filter(partial(_is_run_here, process), LOOPS):
                 nursery.start_soon(run_loop, context)
             daemons_left = trio.Event()
-            if provisioner_factory is not None and config.provisioner_daemons > 0 and place.has("daemons"):
+            if provisioner_factory is not None and config.provisioner_daemons > 0 and process.has("daemons"):
                 nursery.start_soon(_run_daemons, provisioner_factory, context, daemons_left)
                 nursery.start_soon(context.services.api.sandbox.warm)
             else:
@@ -264,9 +264,9 @@ async def _serving(
                 nursery.cancel_scope.cancel()
 
 
-def _is_run_here(place: Place, run: Callable[..., Awaitable[None]]) -> bool:
+def _is_run_here(process: ThisProcess, run: Callable[..., Awaitable[None]]) -> bool:
     duty = DUTY_OF.get(run)
-    return duty is None or place.has(duty)
+    return duty is None or process.has(duty)
 
 
 @contextlib.contextmanager
@@ -293,7 +293,7 @@ async def new_context(
     nursery: trio.Nursery,
     clock: Clock,
     listener_url: str,
-    place: Place | None = None,
+    process: ThisProcess | None = None,
 ) -> Context:
     """Return the context of one server; creates the deployment id on the first start."""
     deployment_id = await database.run(site_settings.ensure_deployment, clock.now())
@@ -304,7 +304,7 @@ async def new_context(
         access_url=(config.access_url or _reachable_url(listener_url)).rstrip("/"),
         deployment_id=deployment_id,
         clock=clock,
-        place=place or Place(),
+        process=process or ThisProcess(),
     )
     context.services = build_services(context)
     context.webpush_public_key = await vapid_keys.public_key(context)
@@ -355,7 +355,7 @@ def _http_server(context: Context, application: Application | None = None) -> Ht
     apps = AppProxy(LocalAppAuthorizer(context))
     metrics = context.services.metrics
     limits = context.services.rate_limits
-    limits.shared = context.place.counts
+    limits.shared = context.process.counts
 
     async def open_endpoint(
         head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes
@@ -395,8 +395,8 @@ def _http_server(context: Context, application: Application | None = None) -> Ht
         open_endpoint,
         prefixed_cookies=context.config.host_prefix_cookie,
         proxies=trusted,
-        find_other=other_finder(context.place, apps.takes),
-        processes=context.place.count,
+        find_other=other_finder(context.process, apps.takes),
+        processes=context.process.count,
     )
 
 

@@ -32,7 +32,7 @@ class Child:
     control: socket.socket
     number: int = -1
     "Number among the instances of this machine; -1 for a process without duties."
-    door: str = ""
+    socket_path: str = ""
     duties: tuple[str, ...] = ()
     began_at: float = field(default_factory=time.monotonic)
     beat_at: float = field(default_factory=time.monotonic)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 import trio
 
-from coder.coderd.services.foundation.place import Incident, Sibling
+from coder.coderd.services.foundation.this_process import Incident, Sibling
 
 BEAT = 2.0
 """Seconds between two heartbeats of an event loop."""

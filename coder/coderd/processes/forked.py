@@ -30,7 +30,7 @@ from coder.coderd.app import ProvisionerFactory, open_process
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.processes.control import ControlLink, Order, Report
-from coder.coderd.services.foundation.place import Place
+from coder.coderd.services.foundation.this_process import ThisProcess
 from coder.coderd.store.engine.database import open_database
 from coder.coderd.store.engine.migrate import migrate, wait_for_database
 from coder.coderd.store.engine.postgres import run_postgres
@@ -106,14 +106,14 @@ async def run_worker(
     database_url: str,
     sockets: list[BoundSocket],
     factory: ProvisionerFactory | None,
-    place: Place,
+    process: ThisProcess,
     connections: int,
     application: Application,
 ) -> None:
     """Run a process with duties until it is told to stop."""
 
     def apply(order: Order) -> None:
-        place.update(order.living, map(UUID, order.lost), order.incidents, order.restarts)
+        process.update(order.living, map(UUID, order.lost), order.incidents, order.restarts)
 
     with single_failure():
         async with trio.open_nursery() as nursery:
@@ -126,7 +126,7 @@ async def run_worker(
                 listeners,
                 factory,
                 SystemClock(),
-                place,
+                process,
                 migrates=False,
                 connections=connections,
                 application=application,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from coder.coderd.services.foundation.place import Duty
+from coder.coderd.services.foundation.this_process import Duty
 
 _SINGLE: Mapping[str, frozenset[Duty]] = MappingProxyType(
     {

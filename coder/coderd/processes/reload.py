@@ -15,7 +15,7 @@ import msgspec
 from coder.base.log import get_logger
 from coder.base.own_binary import own_binary
 from coder.coderd.processes.children import Child
-from coder.coderd.services.foundation.place import Incident
+from coder.coderd.services.foundation.this_process import Incident
 
 STATE = "CODER_SUPERVISOR_STATE"
 TRIAL = "CODER_SUPERVISOR_TRIAL"
@@ -31,7 +31,7 @@ class InheritedChild(msgspec.Struct):
     pid: int
     control: int
     number: int
-    door: str
+    socket_path: str
     duties: tuple[str, ...]
     is_ready: bool = True
 
@@ -123,7 +123,7 @@ def adopt(child: InheritedChild) -> Child:
         child.pid,
         control,
         number=child.number,
-        door=child.door,
+        socket_path=child.socket_path,
         duties=child.duties,
         is_ready=child.is_ready,
     )

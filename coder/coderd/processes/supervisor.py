@@ -36,7 +36,7 @@ from coder.coderd.processes.forked import run_keeper, run_migrations, run_worker
 from coder.coderd.processes.layout import ProcessSpec, connections_of, processes_of
 from coder.coderd.processes.signals import handling_signals, signals_blocked
 from coder.coderd.processes.sockets import bind_all, check_tls, new_folder, preload
-from coder.coderd.services.foundation.place import INSTANCES, Incident, Place, Sibling, instance_id
+from coder.coderd.services.foundation.this_process import INSTANCES, Incident, Sibling, ThisProcess, instance_id
 
 STALL = 10.0
 """Seconds without a heartbeat after which a process is killed."""
@@ -167,23 +167,23 @@ class Supervisor:
 
     def _fork_worker(self, spec: ProcessSpec) -> Child:
         number, self._next_number = self._next_number, (self._next_number + 1) % INSTANCES
-        door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         path = self._folder / f"{number}.sock"
         path.unlink(missing_ok=True)
-        door.bind(str(path))
-        door.listen(128)
-        door.setblocking(False)
+        listener.bind(str(path))
+        listener.listen(128)
+        listener.setblocking(False)
         table = self._tables[spec.slot] = (self._tables.get(spec.slot, -1) + 1) % 2
         count = len(self._specs)
         connections = connections_of(spec, self._config.processes, self._config.postgres_conn_max_open)
 
         async def run(link: ControlLink) -> None:
-            place = Place(
+            process = ThisProcess(
                 spec.name,
                 instance_id(self._machine, number),
                 spec.duties,
                 count,
-                door=door,
+                listener=listener,
                 counts=self._counts.for_table(2 * spec.slot + table),
             )
             await run_worker(
@@ -192,7 +192,7 @@ class Supervisor:
                 self._database_url,
                 self._sockets,
                 self._factory,
-                place,
+                process,
                 connections,
                 self._application,
             )
@@ -202,10 +202,10 @@ class Supervisor:
             run,
             self._private_sockets(),
             number=number,
-            door=str(path),
+            socket_path=str(path),
             duties=tuple(sorted(spec.duties)),
         )
-        door.close()
+        listener.close()
         self._workers.append(child)
         self._watch(child)
         self._due.pop(spec.name, None)
@@ -283,7 +283,7 @@ class Supervisor:
             return
         for child in ended:
             self._workers.remove(child)
-            Path(child.door).unlink(missing_ok=True)
+            Path(child.socket_path).unlink(missing_ok=True)
             if child.is_leaving:
                 continue
             if any(other.name == child.name and not other.is_leaving for other in self._workers):
@@ -326,7 +326,7 @@ class Supervisor:
         """Send all processes what they have to know of each other."""
         self._shown = {child.name for child in self._workers if child.is_ready}
         living = [
-            Sibling(child.name, instance_id(self._machine, child.number), child.door, child.duties)
+            Sibling(child.name, instance_id(self._machine, child.number), child.socket_path, child.duties)
             for child in self._workers
             if child.is_ready and not child.is_leaving and child.status is None
         ]
@@ -449,7 +449,7 @@ class Supervisor:
 
 def _inherited(child: Child) -> reload.InheritedChild:
     return reload.InheritedChild(
-        child.name, child.pid, child.control.fileno(), child.number, child.door, child.duties, child.is_ready
+        child.name, child.pid, child.control.fileno(), child.number, child.socket_path, child.duties, child.is_ready
     )
 
 

@@ -14,7 +14,7 @@ import trio
 from coder.base.clock import Clock, SystemClock
 from coder.base.log import Logger, get_logger
 from coder.coderd.config.settings import ServerConfig
-from coder.coderd.services.foundation.place import Place
+from coder.coderd.services.foundation.this_process import ThisProcess
 from coder.coderd.store.engine.database import Database
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Context:
     "Event that is set when shutdown begins: streams close themselves (WebSockets with 1001) instead of being cut."
     agent_dialer: AgentDialer | None = None
     "Mesh node of this server; None before it is open."
-    place: Place = field(default_factory=Place)
+    process: ThisProcess = field(default_factory=ThisProcess)
     "This process among those of the server."
     services: Services = field(init=False)
     "The long-lived objects of this process, set directly after this one is built."

@@ -14,7 +14,7 @@ class ThisReplica:
     """Identity of this replica."""
 
     def __init__(self, ctx: Context) -> None:
-        self.id: UUID = ctx.place.replica
+        self.id: UUID = ctx.process.replica
         self.started_at: datetime = ctx.clock.now()
         self.refreshed_at: datetime = self.started_at
         "Time of the last request to refresh the entitlements."

@@ -306,7 +306,7 @@ class CarriedStreams:
     def open(self, remote_ip: str = "", *, anonymous: bool = False) -> tuple[str, CarriedServerStream]:
         """Return a new stream and its id; `anonymous` streams need no login. Raises Unavailable for too many."""
         pool = self._anonymous if anonymous else self._known
-        mark = stream_mark(self._ctx.place)
+        mark = stream_mark(self._ctx.process)
         ident, stream = mark + secrets.token_hex(16)[len(mark) :], pool.open(remote_ip)
         self._streams[ident] = stream
         self._ctx.nursery.start_soon(self._watch, ident, stream, pool)

@@ -49,7 +49,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         )
         relay.mesh_key = mesh_key
     async with trio.open_nursery() as nursery:
-        if ctx.config.stun_address and ctx.place.has("relay"):
+        if ctx.config.stun_address and ctx.process.has("relay"):
             nursery.start_soon(_answer_stun, ctx.config.stun_address)
         task_status.started()
         await ctx.stopping.wait()

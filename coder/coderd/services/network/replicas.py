@@ -20,8 +20,8 @@ from coder.api.proxies.proxies import Replica
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.doors import DoorClosedError, DoorMessage, knock
-from coder.coderd.services.foundation.place import Sibling, same_machine
+from coder.coderd.services.foundation.sibling_messages import SiblingAwayError, SiblingMessage, send_message
+from coder.coderd.services.foundation.this_process import Sibling, same_machine
 from coder.coderd.store.engine.errors import DatabaseAwayError
 from coder.coderd.store.network import replicas as store
 from coder.coderd.store.network.replicas import ReplicaRow
@@ -83,7 +83,7 @@ class Replicas:
             self._mesh_siblings(nursery)
 
     def _mesh_siblings(self, nursery: trio.Nursery) -> None:
-        relay, siblings = self._ctx.services.relay.derp, self._ctx.place.siblings
+        relay, siblings = self._ctx.services.relay.derp, self._ctx.process.siblings
         if relay.server is None:
             return
         for replica, scope in list(self._sibling_links.items()):
@@ -98,12 +98,12 @@ class Replicas:
     def siblings_changed(self, nursery: trio.Nursery) -> None:
         """Link new siblings' relays, and lose the peers of siblings that ended without a goodbye."""
         self._mesh_siblings(nursery)
-        for lost in self._ctx.place.lost - self._buried:
+        for lost in self._ctx.process.lost - self._buried:
             self._ctx.services.relay.coordinator.bridge.replica_ended(lost)
-        if self._ctx.place.has("loops"):
-            for lost in self._ctx.place.lost - self._buried:
+        if self._ctx.process.has("loops"):
+            for lost in self._ctx.process.lost - self._buried:
                 nursery.start_soon(self._delete_row, lost)
-        self._buried |= self._ctx.place.lost
+        self._buried |= self._ctx.process.lost
 
     async def _delete_row(self, replica: UUID) -> None:
         try:
@@ -124,7 +124,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         await replicas.renew(nursery)
         bridge.announce()
         task_status.started()
-        ctx.place.on_change.append(partial(replicas.siblings_changed, nursery))
+        ctx.process.on_change.append(partial(replicas.siblings_changed, nursery))
         replicas.siblings_changed(nursery)
         nursery.start_soon(_keep_renewing, replicas, bridge, nursery)
         await ctx.stopping.wait()
@@ -160,8 +160,8 @@ async def _keep_sibling_linked(server: DerpServer, mesh_key: str, sibling: Sibli
 
     async def dial() -> DerpTransport:
         try:
-            return DerpTransport(await knock(sibling.door, DoorMessage("relay")))
-        except DoorClosedError as error:
+            return DerpTransport(await send_message(sibling.socket_path, SiblingMessage("relay")))
+        except SiblingAwayError as error:
             raise OSError("the sibling cannot be reached") from error
 
     with scope:

@@ -23,8 +23,14 @@ import trio
 
 from coder.appproxy.http.listener import FindOther, HttpServer, Origin, PassOn
 from coder.base.log import get_logger
-from coder.coderd.services.foundation.doors import DoorClosedError, DoorMessage, Handler, knock, splice
-from coder.coderd.services.foundation.place import Place, Sibling, instance_of
+from coder.coderd.services.foundation.sibling_messages import (
+    Handler,
+    SiblingAwayError,
+    SiblingMessage,
+    send_message,
+    splice,
+)
+from coder.coderd.services.foundation.this_process import Sibling, ThisProcess, instance_of
 from coder.net.carried_stream import STREAMS
 from coder.tailnet.relay_mesh import REPLICA_HEADER
 
@@ -43,47 +49,47 @@ _NUMBER = 4
 _log = get_logger("processes")
 
 
-def stream_mark(place: Place) -> str:
+def stream_mark(process: ThisProcess) -> str:
     """Return the beginning of ids of carried streams that this process opens; empty for the only process."""
-    return "" if place.is_alone else f"{instance_of(place.replica):0{_NUMBER}x}"
+    return "" if process.is_alone else f"{instance_of(process.replica):0{_NUMBER}x}"
 
 
-def other_finder(place: Place, takes_app: Callable[[h11.Request], bool]) -> FindOther | None:
+def other_finder(process: ThisProcess, takes_app: Callable[[h11.Request], bool]) -> FindOther | None:
     """Return how the listener finds requests of other processes; None for the only process."""
-    if place.is_alone:
+    if process.is_alone:
         return None
 
     def find(head: h11.Request, secure: bool) -> PassOn | None:
-        sibling = _sibling_for(place, head, secure, takes_app)
+        sibling = _sibling_for(process, head, secure, takes_app)
         return None if sibling is None else _passing_to(sibling)
 
     return find
 
 
 def _sibling_for(
-    place: Place, head: h11.Request, secure: bool, takes_app: Callable[[h11.Request], bool]
+    process: ThisProcess, head: h11.Request, secure: bool, takes_app: Callable[[h11.Request], bool]
 ) -> Sibling | None:
     path = head.target.partition(b"?")[0]
     if path.startswith(_STREAMS):
-        return _stream_holder(place, path[len(_STREAMS) :][:_NUMBER])
+        return _stream_holder(process, path[len(_STREAMS) :][:_NUMBER])
     if path == _RELAY_PATH:
         named = _named_replica(head)
-        if named is not None and named in place.siblings:
-            return place.siblings[named]
-        return None if secure else place.holder_of("relay")
-    if not place.has("wireguard") and _WIREGUARD.fullmatch(path):
-        return place.holder_of("wireguard")  # only its gateway knows the state of clients
-    if not secure and not place.has("apps") and (_TERMINAL.fullmatch(path) or takes_app(head)):
-        return place.holder_of("apps")
+        if named is not None and named in process.siblings:
+            return process.siblings[named]
+        return None if secure else process.holder_of("relay")
+    if not process.has("wireguard") and _WIREGUARD.fullmatch(path):
+        return process.holder_of("wireguard")  # only its gateway knows the state of clients
+    if not secure and not process.has("apps") and (_TERMINAL.fullmatch(path) or takes_app(head)):
+        return process.holder_of("apps")
     return None
 
 
-def _stream_holder(place: Place, mark: bytes) -> Sibling | None:
+def _stream_holder(process: ThisProcess, mark: bytes) -> Sibling | None:
     try:
         number = int(mark, 16)
     except ValueError:
         return None
-    sibling = None if number == instance_of(place.replica) else place.instance(number)
+    sibling = None if number == instance_of(process.replica) else process.instance(number)
     # Ids are a stranger's choice: they must not lead to a process that serves no clients.
     return sibling if sibling is not None and _OPENS_STREAMS & set(sibling.duties) else None
 
@@ -98,23 +104,23 @@ def _named_replica(head: h11.Request) -> UUID | None:
 
 def _passing_to(sibling: Sibling) -> PassOn:
     async def pass_on(stream: Any, replayed: bytes, remote: tuple[str, int], secure: bool) -> bool:
-        message = DoorMessage("connection", ip=remote[0], port=remote[1], secure=secure)
+        message = SiblingMessage("connection", ip=remote[0], port=remote[1], secure=secure)
         try:
             if isinstance(stream, trio.SocketStream):
-                door = await knock(sibling.door, message, replayed, stream.socket.fileno())
-                await trio.aclose_forcefully(door)
+                link = await send_message(sibling.socket_path, message, replayed, stream.socket.fileno())
+                await trio.aclose_forcefully(link)
                 await trio.aclose_forcefully(stream)  # our descriptor of it; the sibling has its own
                 return True
             ours, theirs = socket.socketpair()
             with theirs:
                 inner = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
                 try:
-                    door = await knock(sibling.door, message, replayed, theirs.fileno())
+                    link = await send_message(sibling.socket_path, message, replayed, theirs.fileno())
                 except BaseException:
                     await trio.aclose_forcefully(inner)
                     raise
-            await trio.aclose_forcefully(door)
-        except DoorClosedError as error:
+            await trio.aclose_forcefully(link)
+        except SiblingAwayError as error:
             _log.warn("a request could not be passed to its process", process=sibling.name, error=error)
             return False
         await splice(stream, inner)
@@ -126,7 +132,7 @@ def _passing_to(sibling: Sibling) -> PassOn:
 def connection_handler(server: HttpServer) -> Handler:
     """Return what serves connections that siblings pass to this process."""
 
-    async def take(head: DoorMessage, data: bytes, descriptor: int, _stream: trio.SocketStream) -> None:
+    async def take(head: SiblingMessage, data: bytes, descriptor: int, _stream: trio.SocketStream) -> None:
         await trio.lowlevel.checkpoint()
         if descriptor < 0:
             return
@@ -140,7 +146,7 @@ def connection_handler(server: HttpServer) -> Handler:
 def relay_handler(server: DerpServer) -> Handler:
     """Return what serves the links of siblings' relays to the one of this process."""
 
-    async def serve(_head: DoorMessage, data: bytes, _descriptor: int, stream: trio.SocketStream) -> None:
+    async def serve(_head: SiblingMessage, data: bytes, _descriptor: int, stream: trio.SocketStream) -> None:
         await server.serve_connection(stream, data)
 
     return serve

@@ -83,7 +83,7 @@ async def check_access_url(ctx: Context) -> AccessURLReport:
 def _lost_processes(ctx: Context) -> list[HealthMessage]:
     """Return a warning for each process of this server that was lost in the last hour, and for its last cause."""
     since = (ctx.clock.now() - LOST_FOR).timestamp()
-    recent = [incident for incident in ctx.place.incidents if incident.at >= since]
+    recent = [incident for incident in ctx.process.incidents if incident.at >= since]
     last = {incident.name: incident for incident in recent}
     counts = Counter(incident.name for incident in recent)
     return [

@@ -201,7 +201,7 @@ class Metrics:
             labels = " ".join(_STATS_LABELS[at] for at in self._stats_labels)
             for name in _STATS:
                 self._declare(f"coderd_agentstats_{name}", "gauge", labels, "Reported by agents recently.")
-        if not ctx.place.is_alone:
+        if not ctx.process.is_alone:
             for name, kind, labels, text in _PROCESSES:
                 self._declare(name, kind, labels, text)
         if ctx.config.prometheus_collect_db_metrics:
@@ -230,7 +230,7 @@ class Metrics:
         in_flight.add()
         try:
             async with self._lock:
-                elsewhere = await ask_siblings(self._ctx.place)
+                elsewhere = await ask_siblings(self._ctx.process)
                 await self._collect(elsewhere)
                 self["promhttp_metric_handler_requests_total"].add("200")
                 return exposition(merged(self._all_families(), elsewhere))
@@ -259,11 +259,11 @@ class Metrics:
         self._set_pool()
         set_process(self.families)
         set_relay(self.families, self._ctx.services.relay.derp.server)
-        if not self._ctx.place.is_alone:
+        if not self._ctx.process.is_alone:
             self["coder_server_process_restarts_total"].replace(
-                (labels, float(number)) for labels, number in self._ctx.place.restarts.items()
+                (labels, float(number)) for labels, number in self._ctx.process.restarts.items()
             )
-            self["coder_server_processes"].set(len(self._ctx.place.siblings) + 1)
+            self["coder_server_processes"].set(len(self._ctx.process.siblings) + 1)
 
     async def _collect(self, elsewhere: Sequence[ProcessMetrics]) -> None:
         now = self._ctx.clock.now()

@@ -15,8 +15,13 @@ import trio
 
 from coder.appproxy.metrics.metric_families import Family, FamilyState
 from coder.base.log import get_logger
-from coder.coderd.services.foundation.doors import DoorClosedError, DoorMessage, knock, receive_all
-from coder.coderd.services.foundation.place import Place, Sibling
+from coder.coderd.services.foundation.sibling_messages import (
+    SiblingAwayError,
+    SiblingMessage,
+    receive_all,
+    send_message,
+)
+from coder.coderd.services.foundation.this_process import Sibling, ThisProcess
 
 TIMEOUT = 5.0
 """Seconds for a sibling's answer; the scrape goes on without it."""
@@ -66,20 +71,20 @@ class ProcessMetrics(msgspec.Struct):
     agents: dict[str, AgentNode]
 
 
-async def ask_siblings(place: Place) -> list[ProcessMetrics]:
+async def ask_siblings(process: ThisProcess) -> list[ProcessMetrics]:
     """Return the counts of all siblings that answer in time."""
     results: list[ProcessMetrics] = []
 
     async def ask(sibling: Sibling) -> None:
         try:
             with trio.fail_after(TIMEOUT):
-                async with await knock(sibling.door, DoorMessage("metrics")) as stream:
+                async with await send_message(sibling.socket_path, SiblingMessage("metrics")) as stream:
                     results.append(msgspec.json.decode(await receive_all(stream), type=ProcessMetrics))
-        except (DoorClosedError, trio.TooSlowError, trio.BrokenResourceError, OSError, msgspec.MsgspecError) as error:
+        except (SiblingAwayError, trio.TooSlowError, trio.BrokenResourceError, OSError, msgspec.MsgspecError) as error:
             _log.warn("a process is missing in a scrape", process=sibling.name, error=error)
 
     async with trio.open_nursery() as nursery:
-        for sibling in place.siblings.values():
+        for sibling in process.siblings.values():
             nursery.start_soon(ask, sibling)
     return results
 

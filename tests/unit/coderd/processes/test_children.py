@@ -100,8 +100,8 @@ print(os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1]))
 def test_stalled_process_writes_its_stack() -> None:
     script = """
 async def run(link):
-    link.send(Report("ready"))
     def standing_still():
+        link.send(Report("ready"))
         time.sleep(600)
     standing_still()
 child = fork("api-1", run, ())

@@ -7,7 +7,7 @@ from itertools import chain
 import pytest
 
 from coder.coderd.processes.layout import connections_of, processes_of
-from coder.coderd.services.foundation.place import DUTIES
+from coder.coderd.services.foundation.this_process import DUTIES
 
 
 @pytest.mark.parametrize("count", [1, 2, 8])

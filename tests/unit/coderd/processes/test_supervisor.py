@@ -49,7 +49,7 @@ class RunningProcesses:
 
     async def ready(self) -> int:
         """Return how many processes are ready."""
-        return int(await self.metric("coder_server_processes"))
+        return int(float(await self.metric("coder_server_processes")))
 
     async def metric(self, start: str) -> str:
         """Return the value of the first series that begins so; empty without one."""
@@ -122,7 +122,7 @@ async def test_processes_are_one_server(tmp_path: Path) -> None:
         assert sorted(server.pids()) == NAMES
         assert await server.ready() == 5
         assert len(await server.get("/api/v2/replicas")) == 1
-        assert await server.metric("go_sql_max_open_connections") == "10"
+        assert await server.metric("go_sql_max_open_connections") == "10.0"
         names = server.pids()
     assert not any(Path(f"/proc/{pid}").exists() for pid in names.values())
     assert not list(tmp_path.glob("coder-processes-*"))
@@ -140,8 +140,8 @@ async def test_lost_process_is_replaced_and_named(tmp_path: Path) -> None:
 
         await until(replaced, server)
         assert server.pids()["api-2"] == before["api-2"]
-        series = 'coder_server_process_restarts_total{process="relay",cause="signal"}'
-        assert await server.metric(series) == "1"
+        series = 'coder_server_process_restarts_total{cause="signal",process="relay"}'
+        assert await server.metric(series) == "1.0"
         report = (await server.get("/api/v2/debug/health?force=true"))["access_url"]
         assert report["severity"] == "warning"
         assert any("api-1" in warning["message"] for warning in report["warnings"])

@@ -11,7 +11,7 @@ import trio
 from coder.api.base.refusals import Conflict, NotFound, Unavailable
 from coder.appproxy.upgrades.raw_links import EndpointTable
 from coder.coderd.http.server import body_bounds
-from coder.coderd.services.foundation.place import Place
+from coder.coderd.services.foundation.this_process import ThisProcess
 from coder.coderd.services.network import carried_streams
 from coder.coderd.services.network.carried_streams import CarriedServerStream, CarriedStreams, Pool
 from coder.domain.access.rate_budgets import PUBLIC_ROUTE
@@ -102,7 +102,7 @@ async def test_silent_client_expires(autojump_clock: trio.testing.MockClock) -> 
             pass
 
         ctx: Any = Ctx()
-        ctx.nursery, ctx.place = nursery, Place()
+        ctx.nursery, ctx.process = nursery, ThisProcess()
         streams = CarriedStreams(ctx)
         ident, stream = streams.open()
         await trio.sleep(carried_streams.LINGER - 5)

@@ -14,8 +14,8 @@ import pytest
 import trio
 
 from coder.appproxy.http.listener import HttpServer
-from coder.coderd.services.foundation.doors import answer_knocks
-from coder.coderd.services.foundation.place import Place, Sibling, instance_id
+from coder.coderd.services.foundation.sibling_messages import serve_messages
+from coder.coderd.services.foundation.this_process import Sibling, ThisProcess, instance_id
 from coder.coderd.services.network.sibling_routes import _sibling_for as sibling_for
 from coder.coderd.services.network.sibling_routes import connection_handler, other_finder, stream_mark
 from coder.tailnet.relay_mesh import REPLICA_HEADER
@@ -60,10 +60,10 @@ def takes_app(request: h11.Request) -> bool:
     return request.target.startswith(b"/@")
 
 
-def place_of(number: int = 0, *duties: str) -> Place:
-    place = Place("api-1", instance_id(MACHINE, number), frozenset(duties or {"http"}), 4)
-    place.update(SIBLINGS.values())
-    return place
+def place_of(number: int = 0, *duties: str) -> ThisProcess:
+    process = ThisProcess("api-1", instance_id(MACHINE, number), frozenset(duties or {"http"}), 4)
+    process.update(SIBLINGS.values())
+    return process
 
 
 @pytest.mark.parametrize(("path", "secure", "process"), ROUTES)
@@ -82,18 +82,18 @@ def test_relay_link_reaches_named_process(secure: bool) -> None:
 
 
 def test_absent_process_leaves_request_here() -> None:
-    place = place_of()
-    place.update([])
-    assert all(sibling_for(place, head(path), secure, takes_app) is None for path, secure, _ in ROUTES)
+    process = place_of()
+    process.update([])
+    assert all(sibling_for(process, head(path), secure, takes_app) is None for path, secure, _ in ROUTES)
 
 
 def test_stream_ids_name_their_process() -> None:
-    assert stream_mark(Place()) == ""
+    assert stream_mark(ThisProcess()) == ""
     assert stream_mark(place_of(0x2A)) == "002a"
 
 
 def test_only_process_passes_nothing_on() -> None:
-    assert other_finder(Place(), takes_app) is None
+    assert other_finder(ThisProcess(), takes_app) is None
 
 
 def naming(name: str) -> Any:
@@ -115,25 +115,25 @@ async def no_links(*_: Any) -> None:
 
 
 @contextlib.asynccontextmanager
-async def two_processes(folder: Path) -> AsyncIterator[tuple[Place, int]]:
+async def two_processes(folder: Path) -> AsyncIterator[tuple[ThisProcess, int]]:
     """Yield the place of the accepting process, and its port; its sibling has the applications."""
     path = str(folder / "edge.sock")
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    door.bind(path)
-    door.listen(8)
-    door.setblocking(False)
-    place = Place("api-1", instance_id(MACHINE, 0), frozenset({"http"}), 2)
-    place.update([Sibling("edge", instance_id(MACHINE, 3), path, ("apps",))])
-    front = HttpServer(naming("front"), lambda _: False, no_links, find_other=other_finder(place, takes_app))
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(path)
+    listener.listen(8)
+    listener.setblocking(False)
+    process = ThisProcess("api-1", instance_id(MACHINE, 0), frozenset({"http"}), 2)
+    process.update([Sibling("edge", instance_id(MACHINE, 3), path, ("apps",))])
+    front = HttpServer(naming("front"), lambda _: False, no_links, find_other=other_finder(process, takes_app))
     edge = HttpServer(naming("edge"), lambda _: False, no_links)
     (tcp,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     stopping = trio.Event()
     async with trio.open_nursery() as nursery:
         await nursery.start(edge.serve, [], stopping)
-        await nursery.start(answer_knocks, door, {"connection": connection_handler(edge)})
+        await nursery.start(serve_messages, listener, {"connection": connection_handler(edge)})
         await nursery.start(front.serve, [tcp], stopping)
         with trio.fail_after(60):
-            yield place, tcp.socket.getsockname()[1]
+            yield process, tcp.socket.getsockname()[1]
         nursery.cancel_scope.cancel()
 
 
@@ -158,8 +158,8 @@ async def test_connection_travels_with_read_bytes(tmp_path: Path) -> None:
 
 
 async def test_unreachable_process_leaves_request_here(tmp_path: Path) -> None:
-    async with two_processes(tmp_path) as (place, port):
-        place.update([Sibling("edge", instance_id(MACHINE, 3), str(tmp_path / "gone.sock"), ("apps",))])
+    async with two_processes(tmp_path) as (process, port):
+        process.update([Sibling("edge", instance_id(MACHINE, 3), str(tmp_path / "gone.sock"), ("apps",))])
         async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
             assert await exchange(stream, "/@app", "a") == "front 127.0.0.1 /@app a"
             assert await exchange(stream, "/one", "b") == "front 127.0.0.1 /one b"

@@ -18,7 +18,7 @@ from coder.appproxy.metrics.metric_families import Family, exposition
 from coder.base.secret import Secret
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.foundation.context import Context
-from coder.coderd.services.foundation.place import Place
+from coder.coderd.services.foundation.this_process import ThisProcess
 from coder.coderd.services.site import health
 from coder.coderd.services.site.health import HealthReports
 from coder.coderd.services.site.health_settings import SECTIONS
@@ -170,7 +170,7 @@ def test_recorded_families_are_served() -> None:
     page = (ROOT / "docs" / "guides" / "metrics.md").read_text()
     left_out = re.findall(r"^- `(\w+)`$", page, re.MULTILINE)
     config = ServerConfig(prometheus_collect_agent_stats=True, prometheus_collect_db_metrics=True)
-    served = set(Metrics(cast("Context", SimpleNamespace(config=config, place=Place()))).families) | set(
+    served = set(Metrics(cast("Context", SimpleNamespace(config=config, process=ThisProcess()))).families) | set(
         FORWARDED_BY_OURS
     )
     assert len(left_out) == len(set(left_out)) and served & set(left_out) == set()

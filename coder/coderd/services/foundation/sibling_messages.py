@@ -28,7 +28,7 @@ TIMEOUT = 5.0
 _log = get_logger("processes")
 
 
-class DoorMessage(msgspec.Struct, omit_defaults=True):
+class SiblingMessage(msgspec.Struct, omit_defaults=True):
     """Head of a message."""
 
     kind: str
@@ -39,44 +39,44 @@ class DoorMessage(msgspec.Struct, omit_defaults=True):
     "Whether TLS ended at the sender."
 
 
-Handler = Callable[[DoorMessage, bytes, int, trio.SocketStream], Awaitable[None]]
+Handler = Callable[[SiblingMessage, bytes, int, trio.SocketStream], Awaitable[None]]
 """(head, bytes, descriptor or -1, stream); owns the descriptor, and closes the stream by returning."""
 
 
-class DoorClosedError(Exception):
+class SiblingAwayError(Exception):
     """A sibling could not be reached."""
 
 
-async def knock(path: str, head: DoorMessage, data: bytes = b"", descriptor: int = -1) -> trio.SocketStream:
-    """Send a message; return the stream once the receiver has taken it. Raises DoorClosedError."""
-    door = trio.socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+async def send_message(path: str, head: SiblingMessage, data: bytes = b"", descriptor: int = -1) -> trio.SocketStream:
+    """Send a message; return the stream once the receiver has taken it. Raises SiblingAwayError."""
+    connection = trio.socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with trio.fail_after(TIMEOUT):
-            await door.connect(path)
+            await connection.connect(path)
             text = msgspec.json.encode(head)
             lengths = _LENGTHS.pack(len(text), len(data))
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))] if descriptor >= 0 else []
-            await door.sendmsg([lengths], rights)  # whole: it is shorter than any buffer
-            stream = trio.SocketStream(door)
+            await connection.sendmsg([lengths], rights)  # whole: it is shorter than any buffer
+            stream = trio.SocketStream(connection)
             await stream.send_all(text + data)
             if await stream.receive_some(1) != _TAKEN:
-                raise DoorClosedError(path)
+                raise SiblingAwayError(path)
             return stream
     except (OSError, trio.TooSlowError, trio.BrokenResourceError) as error:
-        door.close()
-        raise DoorClosedError(path) from error
+        connection.close()
+        raise SiblingAwayError(path) from error
     except BaseException:
-        door.close()
+        connection.close()
         raise
 
 
-async def answer_knocks(
+async def serve_messages(
     listener: socket.socket,
     handlers: Mapping[str, Handler],
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve this process's door until cancelled."""
+    """Serve the socket of this process until cancelled."""
     serving = trio.SocketListener(trio.socket.from_stdlib_socket(listener))
 
     async def answer(stream: trio.SocketStream) -> None:
@@ -102,7 +102,7 @@ async def answer_knocks(
     await trio.serve_listeners(answer, [serving], task_status=task_status)  # type: ignore[arg-type]
 
 
-async def _receive(stream: trio.SocketStream) -> tuple[DoorMessage, bytes, int]:
+async def _receive(stream: trio.SocketStream) -> tuple[SiblingMessage, bytes, int]:
     room = socket.CMSG_SPACE(array.array("i").itemsize)
     first, rights, _, _ = await stream.socket.recvmsg(_LENGTHS.size, room)
     descriptors = array.array("i")
@@ -116,7 +116,7 @@ async def _receive(stream: trio.SocketStream) -> tuple[DoorMessage, bytes, int]:
         if head_size + data_size > MAX_BYTES:
             raise ValueError("the message is too long")
         text = await receive_exactly(stream, head_size + data_size)
-        return msgspec.json.decode(text[:head_size], type=DoorMessage), text[head_size:], descriptor
+        return msgspec.json.decode(text[:head_size], type=SiblingMessage), text[head_size:], descriptor
     except BaseException:
         if descriptor >= 0:
             os.close(descriptor)

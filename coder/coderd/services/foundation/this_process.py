@@ -1,9 +1,9 @@
-"""Place of this process among the processes of one server: its duties, its siblings, and how to reach them.
+"""This process among the processes of one server: its duties, its siblings, and how to reach them.
 
 `coder server --processes 1` is one process with all duties. With more, a supervisor (`coder/coderd/processes`) forks
 several, each with some duties; each is a replica of its own for other machines. Siblings know each other from the
-supervisor and talk through Unix sockets (`doors.py`). Their replica ids differ in the last 16 bits only, so every
-replica can tell which rows are one machine's.
+supervisor and talk through Unix sockets (`sibling_messages.py`). Their replica ids differ in the last 16 bits only, so
+every replica can tell which rows are one machine's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 import msgspec
 
 from coder.appproxy.http.shared_counts import SharedCounts
-from coder.coderd.services.foundation.doors import Handler
+from coder.coderd.services.foundation.sibling_messages import Handler
 
 Duty = Literal["http", "relay", "apps", "wireguard", "loops", "daemons", "metrics"]
 DUTIES: frozenset[Duty] = frozenset({"http", "relay", "apps", "wireguard", "loops", "daemons", "metrics"})
@@ -33,7 +33,7 @@ class Sibling(msgspec.Struct, frozen=True):
 
     name: str
     replica: UUID
-    door: str
+    socket_path: str
     "Path of its Unix socket."
     duties: tuple[str, ...] = ()
 
@@ -50,7 +50,7 @@ class Incident(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class Place:
+class ThisProcess:
     """This process among its siblings."""
 
     name: str = ""
@@ -66,7 +66,7 @@ class Place:
     incidents: tuple[Incident, ...] = ()
     restarts: dict[tuple[str, str], int] = field(default_factory=dict)
     "Number of lost processes by name and cause, since the supervisor started."
-    door: socket.socket | None = None
+    listener: socket.socket | None = None
     "Unix socket on which this process listens for its siblings; None for the only process."
     handlers: dict[str, Handler] = field(default_factory=dict)
     "Further kinds of messages that this process answers."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from coder.coderd.services.foundation.doors import DoorMessage
+from coder.coderd.services.foundation.sibling_messages import SiblingMessage
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Part: answer siblings' questions for metrics."""
 
-    async def answer(_head: DoorMessage, _data: bytes, _descriptor: int, stream: trio.SocketStream) -> None:
+    async def answer(_head: SiblingMessage, _data: bytes, _descriptor: int, stream: trio.SocketStream) -> None:
         await stream.send_all(msgspec.json.encode(ctx.services.metrics.of_this_process()))
 
     await trio.lowlevel.checkpoint()
-    ctx.place.handlers["metrics"] = answer
+    ctx.process.handlers["metrics"] = answer
     task_status.started()

@@ -12,44 +12,44 @@ import pytest
 import trio
 import trio.testing
 
-from coder.coderd.services.foundation.doors import (
-    DoorClosedError,
-    DoorMessage,
+from coder.coderd.services.foundation.sibling_messages import (
     Handler,
-    answer_knocks,
-    knock,
+    SiblingAwayError,
+    SiblingMessage,
     receive_all,
+    send_message,
+    serve_messages,
     splice,
 )
 
 
 @contextlib.asynccontextmanager
-async def door(folder: Path, **handlers: Handler) -> AsyncIterator[str]:
-    path = str(folder / "door.sock")
+async def listening_at(folder: Path, **handlers: Handler) -> AsyncIterator[str]:
+    path = str(folder / "process.sock")
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(path)
     listening.listen(8)
     listening.setblocking(False)
     async with trio.open_nursery() as nursery:
-        await nursery.start(answer_knocks, listening, handlers)
+        await nursery.start(serve_messages, listening, handlers)
         yield path
         nursery.cancel_scope.cancel()
 
 
 async def test_message_arrives_with_its_descriptor(tmp_path: Path) -> None:
-    heads: list[tuple[DoorMessage, bytes]] = []
+    heads: list[tuple[SiblingMessage, bytes]] = []
 
-    async def take(head: DoorMessage, data: bytes, descriptor: int, stream: trio.SocketStream) -> None:
+    async def take(head: SiblingMessage, data: bytes, descriptor: int, stream: trio.SocketStream) -> None:
         heads.append((head, data))
         os.write(descriptor, b"through the descriptor")
         os.close(descriptor)
         await stream.send_all(b"done")
 
     reading, writing = os.pipe()
-    async with door(tmp_path, connection=take) as path:
-        head = DoorMessage("connection", ip="192.0.2.7", port=80, secure=True)
+    async with listening_at(tmp_path, connection=take) as path:
+        head = SiblingMessage("connection", ip="192.0.2.7", port=80, secure=True)
         data = b"GET / HTTP/1.1\r\n" * 20_000
-        async with await knock(path, head, data, writing) as stream:
+        async with await send_message(path, head, data, writing) as stream:
             assert await receive_all(stream) == b"done"
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
@@ -59,25 +59,25 @@ async def test_message_arrives_with_its_descriptor(tmp_path: Path) -> None:
 
 async def test_unknown_kind_is_not_taken(tmp_path: Path) -> None:
     reading, writing = os.pipe()
-    async with door(tmp_path) as path:
-        with pytest.raises(DoorClosedError):
-            await knock(path, DoorMessage("riddle"), b"", writing)
+    async with listening_at(tmp_path) as path:
+        with pytest.raises(SiblingAwayError):
+            await send_message(path, SiblingMessage("riddle"), b"", writing)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         assert pipe.read() == b""  # the receiver has closed its copy
 
 
 async def test_absent_process_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(DoorClosedError):
-        await knock(str(tmp_path / "absent.sock"), DoorMessage("metrics"))
+    with pytest.raises(SiblingAwayError):
+        await send_message(str(tmp_path / "absent.sock"), SiblingMessage("metrics"))
 
 
 async def test_standing_process_is_given_up(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
-        listening.bind(str(tmp_path / "door.sock"))
+        listening.bind(str(tmp_path / "process.sock"))
         listening.listen(1)  # the kernel connects, and nothing answers
-        with pytest.raises(DoorClosedError):
-            await knock(str(tmp_path / "door.sock"), DoorMessage("metrics"))
+        with pytest.raises(SiblingAwayError):
+            await send_message(str(tmp_path / "process.sock"), SiblingMessage("metrics"))
 
 
 async def test_splice_copies_both_ways() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from coder.coderd.services.foundation.place import (
+from coder.coderd.services.foundation.this_process import (
     DUTIES,
     INSTANCES,
     Incident,
-    Place,
     Sibling,
+    ThisProcess,
     instance_id,
     instance_of,
     same_machine,
@@ -23,10 +23,10 @@ def sibling(number: int, *duties: str) -> Sibling:
 
 
 def test_only_process_has_all_duties() -> None:
-    place = Place()
-    assert place.is_alone
-    assert place.duties == DUTIES
-    assert place.holder_of("relay") is None
+    process = ThisProcess()
+    assert process.is_alone
+    assert process.duties == DUTIES
+    assert process.holder_of("relay") is None
 
 
 def test_instances_belong_to_one_machine() -> None:
@@ -38,22 +38,22 @@ def test_instances_belong_to_one_machine() -> None:
 
 
 def test_duty_holder_is_a_sibling() -> None:
-    place = Place("api-1", instance_id(MACHINE, 0), frozenset({"http"}), 3)
-    place.update([sibling(0, "http"), sibling(1, "relay"), sibling(2, "loops")])
-    assert set(place.siblings) == {instance_id(MACHINE, 1), instance_id(MACHINE, 2)}
-    assert place.holder_of("relay") == sibling(1, "relay")
-    assert place.holder_of("http") is None
-    assert place.holder_of("apps") is None
-    assert place.instance(2) == sibling(2, "loops")
+    process = ThisProcess("api-1", instance_id(MACHINE, 0), frozenset({"http"}), 3)
+    process.update([sibling(0, "http"), sibling(1, "relay"), sibling(2, "loops")])
+    assert set(process.siblings) == {instance_id(MACHINE, 1), instance_id(MACHINE, 2)}
+    assert process.holder_of("relay") == sibling(1, "relay")
+    assert process.holder_of("http") is None
+    assert process.holder_of("apps") is None
+    assert process.instance(2) == sibling(2, "loops")
 
 
 def test_update_notifies_with_new_state() -> None:
-    place = Place("api-1", instance_id(MACHINE, 0), frozenset({"http"}), 2)
+    process = ThisProcess("api-1", instance_id(MACHINE, 0), frozenset({"http"}), 2)
     seen: list[frozenset[object]] = []
-    place.on_change.append(lambda: seen.append(place.lost))
+    process.on_change.append(lambda: seen.append(process.lost))
     incident = Incident("relay", "signal", "killed by SIGKILL", 1.0)
     lost = instance_id(MACHINE, 7)
-    place.update([], [lost], [incident], [("relay", "signal", 2)])
+    process.update([], [lost], [incident], [("relay", "signal", 2)])
     assert seen == [frozenset({lost})]
-    assert place.incidents == (incident,)
-    assert place.restarts == {("relay", "signal"): 2}
+    assert process.incidents == (incident,)
+    assert process.restarts == {("relay", "signal"): 2}
