@@ -170,6 +170,7 @@ async def test_successful_calls_are_audited() -> None:
 
 
 ELSEWHERE = {
+    "DELETE /scim/v2/Users/<ident>": "services/people/test_scim.py",
     "POST /api/v2/workspaces/<id:workspace>/abandon": "services/workspaces/builds/test_build_metrics.py",
     "POST /api/v2/workspaces/<id:workspace>/external-agent/<agent>/rotate-token": (
         "services/workspaces/test_external_agents.py"
