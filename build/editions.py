@@ -15,7 +15,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 
-SERVER_ROOMS = ("coder.coderd", "coder.wsproxy", "coder.provisionerd", "coder.dashboard")
+SERVER_ROOMS = ("coder.coderd", "coder.wsproxy", "coder.appproxy", "coder.provisionerd", "coder.dashboard")
 """Packages excluded from the slim program …"""
 KEPT = ("coder.coderd.services.templates.examples",)
 """… except for these modules and their imports: `coder templates init` works without a server."""
@@ -45,6 +45,7 @@ LIBRARIES = (
     "hyperframe",
     "priority",
     "opentelemetry",
+    "prometheus_client",
     "argon2",
     "_argon2_cffi_bindings",
     "requests",

