@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 import trio
@@ -24,6 +25,12 @@ async def queue(world: World, workspace: Any, transition: str) -> Any:
     return answer.json()
 
 
+async def watched(world: World, job_id: str) -> None:
+    """Wait until a command follows a job: a later command would find its build finished, and begin another."""
+    while UUID(job_id) not in world.ctx.services.api.job_changes._watchers:
+        await trio.sleep(0.01)
+
+
 @pytest.mark.parametrize("transition", ["start", "stop", "delete"])
 async def test_same_build_is_shared(transition: str, tmp_path: Path) -> None:
     async with workspace_world() as (world, answers):
@@ -32,15 +39,17 @@ async def test_same_build_is_shared(transition: str, tmp_path: Path) -> None:
             workspace = await build(world, workspace["id"], "stop")
         before = workspace["latest_build"]["build_number"]
         await without_daemon(world)
-        await queue(world, workspace, transition)
+        queued = await queue(world, workspace, transition)
         results: list[Result] = []
 
         async def run() -> None:
             results.append(await command(world, tmp_path, transition, "ws", "-y"))
 
-        async with trio.open_nursery() as nursery, working_daemon(world, answers):
+        async with trio.open_nursery() as nursery:
             nursery.start_soon(run)
-            latest = (await settled(world, workspace["id"]))["latest_build"]
+            await watched(world, queued["job"]["id"])
+            async with working_daemon(world, answers):
+                latest = (await settled(world, workspace["id"]))["latest_build"]
         assert results[0].code == 0, results
         assert latest["build_number"] == before + 1 and latest["transition"] == transition
 
