@@ -213,10 +213,12 @@ def _stop(invocation: Invocation[StopOptions]) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
     confirm(invocation.options.yes, "Confirm stop workspace?")
-    if workspace.latest_build.job.status == "pending":
+    latest = workspace.latest_build
+    if latest.job.status == "pending":
         say("The last build is still queued; waiting for it first.")
-        watch_build(client, workspace.latest_build)
-    build(invocation, client, workspace, "stop")
+        latest = watch_build(client, latest)
+    if latest is workspace.latest_build or latest.transition != "stop":
+        build(invocation, client, workspace, "stop")
     sys.stdout.write(f"\nThe {workspace.name} workspace has been stopped at {_now()}!\n")
     return 0
 
