@@ -7,6 +7,7 @@ listed here. Whoever needs more writes it down, with the thought whether it coul
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -136,8 +137,8 @@ def test_libraries(loaded: set[str]) -> None:
 def test_rooms(loaded: set[str]) -> None:
     rooms = {name.split(".")[1] for name in loaded if name.startswith("coder.")}
     assert rooms <= ROOMS
-    commands = {name for name in loaded if name.startswith("coder.cli.") and name.count(".") == 3}
-    assert {name for name in commands if not name.startswith("coder.cli.agents.")} == set()
+    commands = {name for name in loaded if re.fullmatch(r"coder\.cli\.(?!core\.)(?:declarations\.)?\w+\.\w+", name)}
+    assert {name for name in commands if not re.match(r"coder\.cli\.(?:declarations\.)?agents\b", name)} == set()
 
 
 def test_modules_load_on_first_use(loaded: set[str]) -> None:

@@ -13,7 +13,6 @@ from coder.base.config import Option
 _CLOSE = 0.8
 """Similarity (`difflib`, 0 to 1) from which a word counts as misspelt."""
 _UNKNOWN_FLAG = re.compile(r"unknown flag: --(\S+)$")
-_NO_CHOICE = re.compile(r"invalid choice: (.*), should be one of \[|: \"?([^\":]*)\"? is not one of ")
 
 
 def nearest(word: str, candidates: Iterable[str]) -> str:
@@ -30,10 +29,19 @@ def for_usage_error(message: str, options: Sequence[Option]) -> str:
     if match := _UNKNOWN_FLAG.search(message):
         found = nearest(match[1], (option.flag for option in options if option.flag and not option.hidden))
         return f"Did you mean --{found}?\n" if found else ""
-    if match := _NO_CHOICE.search(message):
-        found = nearest(match[1] or match[2], (choice for option in options for choice in option.choices))
+    if word := _rejected_choice(message):
+        found = nearest(word, (choice for option in options for choice in option.choices))
         return f'Did you mean "{found}"?\n' if found else ""
     return ""
+
+
+def _rejected_choice(message: str) -> str:
+    """Return the value that a message of `flag_values.py` or `base/config.py` rejects; "" for other messages."""
+    _, named, rest = message.partition("invalid choice: ")
+    if named:
+        return rest.partition(", should be one of [")[0]
+    before, listed, _ = message.partition(" is not one of ")
+    return before.rpartition(": ")[2].strip('"') if listed else ""
 
 
 def for_subcommand(group: str, word: str, words: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ RUN = (
     ROOT / "coder/cli/server/workspace_proxy_server.py",
     ROOT / "coder/appproxy/apps/authorizer.py",
     ROOT / "coder/appproxy/http/listener.py",
+    ROOT / "coder/appproxy/http/listening_sockets.py",
     ROOT / "coder/appproxy/http/rate_limits.py",
     ROOT / "coder/appproxy/http/client_address.py",
 )

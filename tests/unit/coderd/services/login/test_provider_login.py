@@ -39,9 +39,9 @@ ALICE = {"sub": "s-1", "email": "alice@example.com", "email_verified": True, "pr
 
 
 @asynccontextmanager
-async def deployment(**settings: Any) -> AsyncIterator[tuple[World, IdentityProvider]]:
+async def deployment(*, conforms: bool = False, **settings: Any) -> AsyncIterator[tuple[World, IdentityProvider]]:
     with identity_provider() as idp:
-        idp.claims = dict(ALICE)
+        idp.claims, idp.conforms = dict(ALICE), conforms
         options: dict[str, Any] = {
             "oidc_issuer_url": idp.url,
             "oidc_client_id": CLIENT_ID,
@@ -139,8 +139,8 @@ BINDINGS: list[tuple[dict[str, Any], int]] = [
 
 async def test_id_token_matches_login() -> None:
     """By nonce, and by at_hash if present (OpenID Connect Core 3.1.3.7 and 3.1.3.8)."""
-    async with deployment() as (world, idp):
-        idp.conforms, plain = True, dict(idp.claims)
+    async with deployment(conforms=True) as (world, idp):
+        plain = dict(idp.claims)
         for told, status in BINDINGS:
             idp.granted = 0
             async with http_client(world.url) as browser:
