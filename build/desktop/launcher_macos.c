@@ -20,7 +20,7 @@
 #define ATTEMPTS 3 /* to use the unpacked program before another process removes it */
 
 /* The tar, into its own section. */
-__asm__(".section __PAYLOAD,__payload\n"
+__asm__(".section __PAYLOAD,__payload,regular,no_dead_strip\n"
         ".globl _coder_payload\n"
         ".p2align 4\n"
         "_coder_payload:\n"

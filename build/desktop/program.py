@@ -129,7 +129,10 @@ def macos_program(work: Path, processor: str, payload: bytes) -> bytes:
     (image,) = native.images(made)
     if image.machine != processor or not (image.signed or processor == "amd64"):
         raise SystemExit(f"build: the launcher is for {image.machine}, or not signed")
-    return made.read_bytes()
+    program = made.read_bytes()
+    if payload not in program:
+        raise SystemExit("build: the linker left the payload out of the launcher")
+    return program
 
 
 def zstd_object(compiler: list[str], name: str = "windows") -> Path:

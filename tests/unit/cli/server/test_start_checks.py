@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,12 @@ from coder.base.config import Inputs
 from coder.base.errors import CoderError, explain_error
 from coder.cli.core.failures import defect_text
 from coder.cli.server.start_checks import check_folder, check_terraform
+from coder.coderd import app
 from coder.coderd.config.options import OPTIONS
 from coder.coderd.config.reading import server_config
 from coder.coderd.store.engine import postgres_programs
 from coder.coderd.store.engine.connection_string import parse_connection_string
+from coder.coderd.store.engine.migrate import wait_for_database
 from coder.coderd.store.engine.postgres_cluster import Account, Cluster
 from tests.kit.programs.command_line import Result, run_cli
 
@@ -61,7 +64,10 @@ def check_plain(done: Result) -> None:
         ("--derp-config-path /nonexistent", "/nonexistent"),
     ],
 )
-async def test_server_refuses_world(words: str, what: str, taken_port: int, tmp_path: Path) -> None:
+async def test_server_refuses_world(
+    words: str, what: str, taken_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "wait_for_database", partial(wait_for_database, patience=1))
     file = tmp_path / "plain"
     file.write_text("no certificate\n")
     fill = {"port": str(taken_port), "file": str(file)}

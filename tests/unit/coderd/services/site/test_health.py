@@ -233,7 +233,7 @@ def test_the_text_form() -> None:
         'a_total{label="say \\"hi\\"\\n\\\\"} 1.0\n'
         "# HELP b_seconds Times.\n# TYPE b_seconds histogram\n"
         'b_seconds_bucket{le="0.1"} 2.0\nb_seconds_bucket{le="1"} 3.0\nb_seconds_bucket{le="+Inf"} 4.0\n'
-        "b_seconds_count 4.0\nb_seconds_sum 7.65\n"
+        "b_seconds_sum 7.65\nb_seconds_count 4.0\n"
     )
 
 
