@@ -31,7 +31,7 @@ def for_usage_error(message: str, options: Sequence[Option]) -> str:
         found = nearest(match[1], (option.flag for option in options if option.flag and not option.hidden))
         return f"Did you mean --{found}?\n" if found else ""
     if match := _NO_CHOICE.search(message):
-        found = nearest(match[1] or match[2], (choice for option in options for choice in option.choices))
+        found = nearest(match[1] or match[2] or "", (choice for option in options for choice in option.choices))
         return f'Did you mean "{found}"?\n' if found else ""
     return ""
 
