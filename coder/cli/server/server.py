@@ -21,6 +21,7 @@ from coder.cli.core.options import GLOBAL_OPTIONS
 from coder.cli.core.suggestions import misspelt_variables
 from coder.cli.declarations.server.server import SERVER, ServerOptions
 from coder.cli.provisioning.builtin_daemons import builtin_daemons
+from coder.cli.server.process_modules import load_late_modules
 from coder.cli.server.start_checks import DEFAULT_TERRAFORM, check_folder, check_terraform
 from coder.coderd.app import run_server
 from coder.coderd.config.experiments import NOT_SERVED
@@ -60,7 +61,7 @@ def _run(invocation: Invocation[ServerOptions]) -> int:
     raise_open_files()
     if config.processes > 1 or reload.is_under_supervisor():
         convert_thread_refusals()
-        run_processes(config, builtin_daemons, announce)
+        run_processes(config, builtin_daemons, announce, load_late_modules)
         if reload.is_trial():
             return 0
     else:

@@ -1,8 +1,7 @@
-"""Listening sockets that the processes share, and modules that they load before they are forked."""
+"""Listening sockets that the processes share, and the folder of their own doors."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import socket
 import tempfile
@@ -13,30 +12,8 @@ from coder.appproxy.http.listening_sockets import bind_sockets, display_address,
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.processes.forked import BoundSocket
 
-_LATE_MODULES = (
-    "asyncpg",
-    "bcrypt",
-    "coder.provisionerd.daemon",
-    "cryptography.hazmat.primitives.serialization.ssh",
-    "google.protobuf.descriptor_pb2",
-    "nacl.bindings",
-    "sqlalchemy.dialects.postgresql.asyncpg",
-    "uvloop",
-)
-"""Modules that a process would import after its start: imported before, their memory is shared."""
-
-
 _MAX_PATH = 90
 """Bytes of the folder's path."""
-
-
-def preload() -> None:
-    """Import the modules that processes need, as far as they are installed."""
-    for name in _LATE_MODULES:
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            continue
 
 
 def new_folder() -> Path:

@@ -35,7 +35,7 @@ from coder.coderd.processes.control import ControlLink, Order
 from coder.coderd.processes.forked import run_keeper, run_migrations, run_worker
 from coder.coderd.processes.layout import ProcessSpec, connections_of, processes_of
 from coder.coderd.processes.signals import handling_signals, signals_blocked
-from coder.coderd.processes.sockets import bind_all, check_tls, new_folder, preload
+from coder.coderd.processes.sockets import bind_all, check_tls, new_folder
 from coder.coderd.services.foundation.this_process import INSTANCES, Incident, Sibling, ThisProcess, instance_id
 
 STALL = 10.0
@@ -66,18 +66,17 @@ class Supervisor:
         config: ServerConfig,
         factory: ProvisionerFactory | None,
         announce: Callable[[str], None],
+        preload: Callable[[], None],
         inherited: reload.State | None = None,
     ) -> None:
         self._inherited = inherited
-        self._config, self._factory, self._announce = config, factory, announce
+        self._config, self._factory, self._announce, self._preload = config, factory, announce, preload
         self._specs = processes_of(config.processes)
         self._workers: list[Child] = []
         self._keeper: Child | None = None
         self._database_url = config.postgres_url.reveal()
         self._sockets = bind_all(config, inherited.sockets if inherited is not None else ())
-        self._folder = Path()
-        self._machine = uuid4()
-        self._next_number = 0
+        self._folder, self._machine, self._next_number = Path(), uuid4(), 0
         self._counts = SharedCounts(len(self._specs), 2 * len(self._specs))
         self._tables: dict[int, int] = {}
         self._lost: list[UUID] = []
@@ -134,7 +133,7 @@ class Supervisor:
 
     def _load(self) -> None:
         """Load what all processes use, so that they share its memory."""
-        preload()
+        self._preload()
         self._application = prepare_application(self._config)
         gc.collect()
         gc.freeze()
@@ -453,13 +452,18 @@ def _inherited(child: Child) -> reload.InheritedChild:
     )
 
 
-def run_processes(config: ServerConfig, factory: ProvisionerFactory | None, announce: Callable[[str], None]) -> None:
-    """Run a server of several processes until SIGINT or SIGTERM; in a trial only load what it needs. Raises CoderError
-    when it cannot start."""
+def run_processes(
+    config: ServerConfig,
+    factory: ProvisionerFactory | None,
+    announce: Callable[[str], None],
+    preload: Callable[[], None],
+) -> None:
+    """Run a server of several processes until SIGINT or SIGTERM; in a trial only load what it needs. `preload` imports
+    what the processes share. Raises CoderError when it cannot start."""
     if not hasattr(os, "fork"):
         raise CoderError("bad_option", "--processes above 1 is not supported on this system", "Use --processes 1.")
     if reload.is_trial():
         preload()
         check_tls(config)
         return
-    Supervisor(config, factory, announce, reload.inherited_state()).run()
+    Supervisor(config, factory, announce, preload, reload.inherited_state()).run()

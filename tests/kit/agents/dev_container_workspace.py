@@ -34,9 +34,9 @@ from tests.kit.agents.container_engine import FakeEngine
 
 INNER = """#!/bin/sh
 # What an agent of ours would be: notes what it was given, says something, and waits for its end.
+trap 'echo stopped >> "$HOME/given"; exit 0' TERM
 env | grep ^CODER_AGENT_ > "$HOME/given"
 echo "it listens"
-trap 'echo stopped >> "$HOME/given"; exit 0' TERM
 if [ -e "$HOME/../fails" ]; then echo "refused by the server" >&2; exit 3; fi
 while :; do sleep 0.05; done
 """

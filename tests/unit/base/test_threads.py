@@ -85,8 +85,10 @@ def _calls(path: Path) -> set[str]:
 
 
 def test_sources_start_trio_through_module() -> None:
-    """The database's thread starts before anything else, and without it there is no server."""
+    """The database's thread starts before anything else, and without it there is no server. A pseudo-console of
+    Windows reads and writes for as long as its program runs, so it has threads of its own."""
     allowed = {
+        ("coder/agent/platform/windows.py", "threading.Thread"),
         ("coder/base/threads.py", "trio.run"),
         ("coder/coderd/store/engine/database.py", "threading.Thread"),
         ("coder/coderd/store/engine/database.py", "asyncio.run"),

@@ -50,7 +50,7 @@ async def test_a_terminal_and_a_bundle(tmp_path: Path) -> None:
             assert "--reconnect" in output
             assert "not a UUID" in await coder("exp", "rpty", "-r", "mine", "dev", code=1)
             await coder("support", "bundle", "dev", "-y", "-O", str(tmp_path / "bundle.zip"))
-        assert "EOF" in await coder("support", "bundle", code=1)
+        assert "answer it with --yes" in await coder("support", "bundle", code=1)
     with zipfile.ZipFile(tmp_path / "bundle.zip") as bundle:
         names = set(bundle.namelist())
         everything = "".join(bundle.read(name).decode(errors="replace") for name in names)

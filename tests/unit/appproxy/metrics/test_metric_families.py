@@ -44,7 +44,7 @@ def filled(family: Family, turn: int) -> Family:
 def page() -> str:
     """Return a page with every family of a server, and those that agents are known to send."""
     config = ServerConfig(prometheus_collect_agent_stats=True, prometheus_collect_db_metrics=True)
-    own = Metrics(cast("Context", SimpleNamespace(config=config, place=SimpleNamespace(is_alone=True)))).families
+    own = Metrics(cast("Context", SimpleNamespace(config=config, process=SimpleNamespace(is_alone=True)))).families
     own.pop("coderd_build_info")  # has the version of this program
     unfilled = ("coderd_license_errors", "coderd_api_total_user_count", "coderd_dbpurge_iteration_duration_seconds")
     families = [family if name in unfilled else filled(family, turn) for turn, (name, family) in enumerate(own.items())]
