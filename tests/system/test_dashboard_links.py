@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.skipif(not (DASHBOARD / "node_modules").is_dir(), reason="run scripts/dashboard"),
 ]
 
+GROUPS = "an address of the original; /deployment/groups leads to the groups of the default organization"
 ONLY_BY_ADDRESS = {
     "/setup": "before there is an account",
     "/login": "for signed-out visitors",
@@ -36,6 +37,9 @@ ONLY_BY_ADDRESS = {
     "/settings": "leads on to /settings/account",
     "/users/create": "an address of former versions",
     "/groups": "an address of former versions",
+    "/deployment/groups/create": GROUPS,
+    "/deployment/groups/:group": GROUPS,
+    "/deployment/groups/:group/settings": GROUPS,
     "*": "everything else",
 }
 

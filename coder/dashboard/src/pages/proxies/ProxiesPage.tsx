@@ -212,6 +212,8 @@ function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => P
   );
   const { values, set, problem } = form;
   if (token !== null) {
+    const primary = window.location.origin;
+    const own = `https://${values.name}.example.com`;
     return (
       <Dialog
         open
@@ -234,10 +236,7 @@ function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => P
           <p className="text-sm text-muted">Start the proxy on its machine:</p>
           <CodeBox
             label="Command that starts the proxy"
-            command={
-              `CODER_PROXY_SESSION_TOKEN=… coder wsproxy server --primary-access-url ` +
-              `${window.location.origin} --access-url https://${values.name}.example.com`
-            }
+            command={`CODER_PROXY_SESSION_TOKEN=… coder wsproxy server --primary-access-url ${primary} --access-url ${own}`}
           />
         </Stack>
       </Dialog>
