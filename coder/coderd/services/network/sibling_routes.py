@@ -2,11 +2,10 @@
 
 A carried stream is held by the process that opened it: its id begins with that process's number. A relay that meshes
 with a certain process names it in a header. The state of WireGuard clients is known to the process with the gateway.
-Over plain TCP, connections of relay clients go to the process with the
-relay, and those of applications and terminals to the one that terminates overlay TCP, so that nobody's traffic there
-delays the API. The socket itself travels (SCM_RIGHTS) with the bytes that were read, and the sender is rid of it. Where
-TLS ends in this process only its ciphertext could travel: then this process serves what it can, and copies the bytes of
-the rest through a socket pair.
+Over plain TCP, connections of relay clients go to the process with the relay, and those of applications and terminals
+to the one that terminates overlay TCP: traffic there does not delay the API. The socket itself travels (SCM_RIGHTS)
+with the bytes that were read, and the sender is rid of it. Where TLS ends in this process only its ciphertext could
+travel: then this process serves what it can, and copies the bytes of the rest through a socket pair.
 """
 
 from __future__ import annotations

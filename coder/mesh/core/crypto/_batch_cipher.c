@@ -214,8 +214,9 @@ static void decrypt(struct run *run, void *ctx) {
         unsigned char *out = run->each[i].size ? run->each[i].out : none;
         run->each[i].genuine = open_one(ctx, run->each[i].datagram, run->each[i].size, run->each[i].counter, out);
         run->consecutive &= run->each[i].genuine;
-        run->alike &= run->each[i].genuine && run->each[i].size >= ADDRESSED && plain[0] >> 4 == 6 &&
-                      !memcmp(plain + SOURCE, first + SOURCE, ADDRESSED - SOURCE);
+        /* Addresses are read only of plaintexts that have some; one without ends the comparison for the run. */
+        run->alike = run->alike && run->each[i].genuine && run->each[i].size >= ADDRESSED && plain[0] >> 4 == 6 &&
+                     !memcmp(plain + SOURCE, first + SOURCE, ADDRESSED - SOURCE);
     }
 }
 
