@@ -21,6 +21,7 @@ from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDa
 from coder.appproxy.http.rate_limits import counted
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
+from coder.base.json_types import Json
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, count_request, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
@@ -245,7 +246,7 @@ def _tags(terms: Terms) -> Mapping[str, str] | None:
     if not text:
         return None
     try:
-        result = json.loads(text)
+        result: Json = json.loads(text)
     except RecursionError:
         terms.refuse("tags", 'Query param "tags" must be a valid JSON object: it is nested too deeply')
         return None
@@ -254,11 +255,14 @@ def _tags(terms: Terms) -> Mapping[str, str] | None:
         return None
     if result is None:
         return None
-    wrong = explain_type(result, "map[string]string") if not isinstance(result, dict) else _not_text(result)
-    if wrong:
+    if not isinstance(result, dict):
+        wrong = explain_type(result, "map[string]string")
+    else:
+        wrong = _not_text(result)
+    if wrong or not isinstance(result, dict):
         terms.refuse("tags", f'Query param "tags" must be a valid JSON object: {wrong}')
         return None
-    return result
+    return {name: str(value) for name, value in result.items()}
 
 
 def _not_text(tags: Mapping[str, object]) -> str:

@@ -78,9 +78,7 @@ def go_type(hint: Any) -> str:
 def _required(hint: Any) -> Any:
     """Return a field's type without its `| None` and `| UnsetType`."""
     if typing.get_origin(hint) in {typing.Union, types.UnionType}:
-        return next(
-            (part for part in typing.get_args(hint) if part not in {type(None), msgspec.UnsetType}), type(None)
-        )
+        return next((part for part in typing.get_args(hint) if part not in {type(None), msgspec.UnsetType}), type(None))
     return _required(typing.get_args(hint)[0]) if typing.get_origin(hint) is typing.Annotated else hint
 
 

@@ -37,4 +37,3 @@ def decode_list(text: str, item: type[T]) -> list[T]:
         if entry is not None and not isinstance(entry, item):
             raise GoJsonError(explain_type(entry, _GO_NAMES[item]))
     return [item() if entry is None else entry for entry in value]
-

@@ -60,7 +60,12 @@ WHOLE = [
     (b" [] ", ""),
 ]
 TYPES = [
-    (5, "string", "LoginRequest.email", "json: cannot unmarshal number into Go struct field LoginRequest.email of type string"),
+    (
+        5,
+        "string",
+        "L.email",
+        "json: cannot unmarshal number into Go struct field L.email of type string",
+    ),
     ({}, "[]string", "", "json: cannot unmarshal object into Go value of type []string"),
     (True, "string", "", "json: cannot unmarshal bool into Go value of type string"),
     ("x", "int64", "", "json: cannot unmarshal string into Go value of type int64"),
@@ -96,11 +101,15 @@ def test_valid_documents_have_no_fault(value: object) -> None:
     assert explain_rest(json.dumps(value).encode()) == ""
 
 
+def _reject(name: str) -> object:
+    raise ValueError(name)
+
+
 @given(st.binary() | st.text('{}[]",:0123456789.eE+-\\u tfn').map(str.encode))
 def test_every_rejected_text_is_explained(raw: bytes) -> None:
     try:
-        json.loads(raw.decode("latin-1"), parse_constant=lambda name: [][0])
-    except (ValueError, IndexError):
+        json.loads(raw.decode("latin-1"), parse_constant=_reject)
+    except ValueError:
         assert explain_rest(raw)
     else:
         assert explain_rest(raw) == "" or not raw.isascii()

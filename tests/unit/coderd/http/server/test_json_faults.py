@@ -37,7 +37,10 @@ FAULTS = [
     ('{"EMAIL": true}', FIELD.format("bool", "CreateThing.email", "string")),
     ('{"lifetime": "1h"}', FIELD.format("string", "CreateThing.lifetime", "int64")),
     ('{"lifetime": 1.5}', FIELD.format("number 1.5", "CreateThing.lifetime", "int64")),
-    ('{"lifetime": 99999999999999999999}', FIELD.format("number 99999999999999999999", "CreateThing.lifetime", "int64")),
+    (
+        '{"lifetime": 9999999999999999999}',
+        FIELD.format("number 9999999999999999999", "CreateThing.lifetime", "int64"),
+    ),
     ('{"active": "yes"}', FIELD.format("string", "CreateThing.active", "bool")),
     ('{"ids": {}}', FIELD.format("object", "CreateThing.ids", "[]uuid.UUID")),
     ('{"ids": [1]}', FIELD.format("number", "CreateThing.ids", "uuid.UUID")),
