@@ -8,7 +8,8 @@ unclear value of `active` is refused. A provider must never receive a false conf
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from coder.base.json_types import Json, JsonObject
 
@@ -125,3 +126,32 @@ def _at(path: str, value: Json, *, is_removal: bool) -> JsonObject:
         raise ValueError("active has no parts.")
     # A removal has no value that could be misunderstood.
     return {"active": None} if is_removal else canonical({path: value})
+
+
+def select_attributes(resource: Mapping[str, Any], wanted: str, excluded: str) -> dict[str, Any]:
+    """Return a resource with the attributes named in `wanted`, or without those in `excluded`: comma-separated names,
+    also of sub-attributes and qualified by the schema (RFC 7644 section 3.9). `id` and `schemas` always stay."""
+    names, without = _attribute_names(wanted), _attribute_names(excluded)
+    result: dict[str, Any] = {}
+    for name, value in resource.items():
+        lowered = name.lower()
+        parts = {item.partition(".")[2] for item in names if item.partition(".")[0] == lowered}
+        if name in {"id", "schemas"}:
+            result[name] = value
+        elif names and parts and "" not in parts:
+            result[name] = _parts(value, lambda part, parts=parts: part in parts)  # type: ignore[misc]
+        elif (names and parts) or (not names and lowered not in without):
+            left_out = {item.partition(".")[2] for item in without if item.startswith(f"{lowered}.") and not names}
+            result[name] = _parts(value, lambda part, out=left_out: part not in out) if left_out else value  # type: ignore[misc]
+    return result
+
+
+def _attribute_names(text: str) -> set[str]:
+    names = (item.strip().lower().removeprefix(f"{_SCHEMA}:") for item in text.split(","))
+    return {name for name in names if name}
+
+
+def _parts(value: Any, keeps: Callable[[str], bool]) -> Any:
+    if isinstance(value, Mapping):
+        return {name: part for name, part in value.items() if keeps(name.lower())}
+    return [_parts(item, keeps) for item in value] if isinstance(value, list) else value
