@@ -106,6 +106,7 @@ class BlockingClient:
         if not is_kept:
             self.close()
         if prefix and is_proxy_login(status, headers):
+            self.close()
             raise refused_forwarding(self.policy)
         return HttpAnswer(status, headers, data)
 
