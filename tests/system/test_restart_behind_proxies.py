@@ -6,9 +6,11 @@ proxy finds nothing to connect to. About five seconds a proxy.
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -72,7 +74,7 @@ async def test_agent_returns_after_a_restart(name: str, open_path: Path) -> None
     authority = Authority(open_path)
     url = f"https://localhost:{port}"
     with running_proxy(name, open_path, authority, port, f"127.0.0.1:{front}"):
-        settings = {"access_url": url, "http_address": f"127.0.0.1:{inner}"}
+        settings: dict[str, Any] = {"access_url": url, "http_address": f"127.0.0.1:{inner}"}
         async with workspace_world(**settings) as view, relayed(front, inner) as (nursery, relay):
             policy = DialPolicy(url, token=Secret(view.world.token), ca_file=authority.file, proxies={})
 
@@ -97,7 +99,5 @@ async def _is_away(url: str, authority: Authority) -> None:
     assert answer.status_code in {502, 503, 504} and "x-coder-build-version" not in answer.headers
 
 
-def _context(authority: Authority) -> object:
-    import ssl
-
+def _context(authority: Authority) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=authority.file)

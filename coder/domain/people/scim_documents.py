@@ -8,8 +8,7 @@ unclear value of `active` is refused. A provider must never receive a false conf
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from coder.base.json_types import Json, JsonObject
 
@@ -128,21 +127,20 @@ def _at(path: str, value: Json, *, is_removal: bool) -> JsonObject:
     return {"active": None} if is_removal else canonical({path: value})
 
 
-def select_attributes(resource: Mapping[str, Any], wanted: str, excluded: str) -> dict[str, Any]:
+def select_attributes(resource: Mapping[str, Json], wanted: str, excluded: str) -> JsonObject:
     """Return a resource with the attributes named in `wanted`, or without those in `excluded`: comma-separated names,
     also of sub-attributes and qualified by the schema (RFC 7644 section 3.9). `id` and `schemas` always stay."""
-    names, without = _attribute_names(wanted), _attribute_names(excluded)
-    result: dict[str, Any] = {}
+    kept, left_out = _attribute_names(wanted), _attribute_names(excluded)
+    result: JsonObject = {}
     for name, value in resource.items():
         lowered = name.lower()
-        parts = {item.partition(".")[2] for item in names if item.partition(".")[0] == lowered}
-        if name in {"id", "schemas"}:
+        inner = _inner_names(kept if kept else left_out, lowered)
+        if name in {"id", "schemas"} or lowered in kept:
             result[name] = value
-        elif names and parts and "" not in parts:
-            result[name] = _parts(value, lambda part, parts=parts: part in parts)  # type: ignore[misc]
-        elif (names and parts) or (not names and lowered not in without):
-            left_out = {item.partition(".")[2] for item in without if item.startswith(f"{lowered}.") and not names}
-            result[name] = _parts(value, lambda part, out=left_out: part not in out) if left_out else value  # type: ignore[misc]
+        elif kept and inner:
+            result[name] = _select_parts(value, inner, keeps=True)
+        elif not kept and lowered not in left_out:
+            result[name] = _select_parts(value, inner, keeps=False) if inner else value
     return result
 
 
@@ -151,7 +149,12 @@ def _attribute_names(text: str) -> set[str]:
     return {name for name in names if name}
 
 
-def _parts(value: Any, keeps: Callable[[str], bool]) -> Any:
+def _inner_names(names: Iterable[str], attribute: str) -> set[str]:
+    """Return the sub-attributes of one attribute that are named."""
+    return {name.removeprefix(f"{attribute}.") for name in names if name.startswith(f"{attribute}.")}
+
+
+def _select_parts(value: Json, names: set[str], *, keeps: bool) -> Json:
     if isinstance(value, Mapping):
-        return {name: part for name, part in value.items() if keeps(name.lower())}
-    return [_parts(item, keeps) for item in value] if isinstance(value, list) else value
+        return {name: part for name, part in value.items() if (name.lower() in names) is keeps}
+    return [_select_parts(item, names, keeps=keeps) for item in value] if isinstance(value, list) else value

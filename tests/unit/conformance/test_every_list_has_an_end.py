@@ -139,7 +139,7 @@ def _has_list(hint: Any, depth: int = 0) -> bool:
 
 def _list_routes() -> dict[str, set[str]]:
     """Return path -> query parameters of the API's routes that answer more than one object."""
-    found = {}
+    found: dict[str, set[str]] = {}
     for rule in application().url_map.iter_rules():
         declared = route_of(application().view_functions[rule.endpoint])
         path = rule.rule.removeprefix("/api/v2").removeprefix("/api/experimental").strip("/")
