@@ -6,18 +6,32 @@ from collections.abc import AsyncIterator
 from typing import TypeVar
 from uuid import UUID
 
+import msgspec
 import trio
 
 from coder.api.agents.agent_streams import WorkspaceAgentLog
 from coder.api.base.answers import read_answer
 from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.base.retry import Backoff
+from coder.client.answers import read
 from coder.net.errors import HttpError, NetError, is_own_refusal
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 
 T = TypeVar("T", ProvisionerJobLog, WorkspaceAgentLog)
+
+
+class _Job(msgspec.Struct):
+    status: str = ""
+
+
+class _Owner(_Job):
+    """A build or a version with its job, or a job itself."""
+
+    job: _Job | None = None
+
+
 POLL = 1.0
 """Seconds between requests where a proxy lets no stream through."""
 _ENDED = frozenset({"succeeded", "failed", "canceled"})
@@ -78,12 +92,12 @@ async def _polled(policy: DialPolicy, path: str, after: int, kind: type[T]) -> A
     async with HttpClient(policy) as client:
         while True:
             try:
-                found = (await client.request("GET", owner)).json()
+                found = read(await client.request("GET", owner), _Owner)
             except HttpError as error:
                 if error.status == 404:
                     return
                 raise
-            is_over = (found.get("job") or found).get("status") in _ENDED
+            is_over = (found.job or found).status in _ENDED
             # Asked after the status, so that the last lines of an ended job are not missed.
             for line in _lines((await client.request("GET", f"{path}?after={after}")).body, kind):
                 after = max(after, line.id)

@@ -67,10 +67,10 @@ from coder.coderd.services.telemetry import database_metrics, metrics_endpoint, 
 from coder.coderd.services.wireguard import wireguard_gateway
 from coder.coderd.store.engine.availability import DatabaseAwayError
 from coder.coderd.store.engine.database import Database, open_database
-from coder.coderd.store.engine.iam_login import with_login
 from coder.coderd.store.engine.migrate import migrate, wait_for_database
 from coder.coderd.store.engine.postgres import run_postgres
 from coder.coderd.store.site import site_settings
+from coder.net.aws_login import with_login
 
 _log = get_logger("coderd")
 

@@ -86,7 +86,7 @@ def forward_proxy(make: str, folder: Path, *, login: bool) -> Iterator[str]:
 
 def _listens(port: int) -> bool:
     with socket.socket() as probe:
-        probe.settimeout(1)
+        probe.settimeout(60)
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 

@@ -21,8 +21,8 @@ from coder.cli.core.options import Options
 from coder.cli.declarations.server.direct_database import DatabaseOptions
 from coder.cli.server.installed_service import find_service
 from coder.cli.ui.output import say
-from coder.coderd.store.engine.iam_login import PASSWORD, with_login
 from coder.coderd.store.engine.postgres import require_existing, run_postgres
+from coder.net.aws_login import PASSWORD, with_login
 
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig

@@ -37,7 +37,7 @@ from coder.coderd.processes.layout import ProcessSpec, connections_of, processes
 from coder.coderd.processes.signals import handling_signals, signals_blocked
 from coder.coderd.processes.sockets import bind_all, check_tls, new_folder
 from coder.coderd.services.foundation.this_process import INSTANCES, Incident, Sibling, ThisProcess, instance_id
-from coder.coderd.store.engine.iam_login import with_login
+from coder.net.aws_login import with_login
 
 STALL = 10.0
 """Seconds without a heartbeat after which a process is killed."""

@@ -27,9 +27,9 @@ from coder.base.errors import CoderError
 from coder.base.version import BUILD_VERSION
 from coder.coderd.store.engine.connection_string import parse_connection_string
 from coder.coderd.store.engine.database import open_database
-from coder.coderd.store.engine.iam_login import PARAMETER, login_of
 from coder.coderd.store.engine.migrate import known_revisions, require_deployment
 from coder.coderd.store.engine.postgres import client_program, run_postgres
+from coder.net.aws_login import PARAMETER, login_of
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

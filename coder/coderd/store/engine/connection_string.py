@@ -19,8 +19,8 @@ from urllib.parse import unquote, unquote_plus
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.coderd.store.engine.connection_tls import FILES, MODES, tls_arguments
-from coder.coderd.store.engine.iam_login import PARAMETER, login_of
 from coder.coderd.store.engine.password_file import find_password
+from coder.net.aws_login import PARAMETER, login_of
 
 _WAY = "Write postgres://user:password@host:5432/name, or host=… user=… dbname=…."
 _SCHEME = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
@@ -97,7 +97,7 @@ class ConnectionString:
             arguments["database"] = database
         login = login_of(given)
         if login is not None:
-            arguments["password"] = login.callback()
+            arguments["password"] = login.for_driver
             given = {"sslmode": "require", **given}
         elif self._password_of_file(hosts, ports) is not None:
             # Read for each connection: programs that renew passwords rewrite the file.

@@ -14,8 +14,8 @@ from coder.cli.server.server import _check_machine
 from coder.coderd.config.reading import server_config
 from coder.coderd.store.engine.backup import _without_password
 from coder.coderd.store.engine.connection_string import parse_connection_string
-from coder.coderd.store.engine.iam_login import AWS, PARAMETER, PASSWORD, IamLogin, with_login
 from coder.net import aws_credentials
+from coder.net.aws_login import AWS, PARAMETER, PASSWORD, IamLogin, with_login
 
 HOST = "db.abc.eu-west-1.rds.amazonaws.com"
 KEYS = {"AWS_ACCESS_KEY_ID": "akid", "AWS_SECRET_ACCESS_KEY": "skid"}

@@ -6,9 +6,8 @@ addresses on, and each must log in by itself.
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from coder.base.errors import CoderError
@@ -61,17 +60,13 @@ class IamLogin:
             )
         return rds_token(source.current(), region, self.host, self.port, self.user, environment.now())
 
-    def callback(self) -> Callable[[], Awaitable[str]]:
-        """Return the driver's `password`, which it awaits for each connection. It raises OSError: a server that runs
-        treats missing credentials as a database that is away."""
-
-        async def password() -> str:
-            try:
-                return await asyncio.to_thread(self.password)
-            except CoderError as error:
-                raise OSError(error.message) from error
-
-        return password
+    def for_driver(self) -> str:
+        """Return a password; blocks. Raises OSError: a server that runs treats missing credentials as a database that
+        is away."""
+        try:
+            return self.password()
+        except CoderError as error:
+            raise OSError(error.message) from error
 
 
 def with_login(url: str, method: str) -> str:
