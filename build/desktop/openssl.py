@@ -90,7 +90,8 @@ def compile_in(source: Path) -> list[Path]:
     env = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}
     configure = ["perl", "Configure", "--cross-compile-prefix=x86_64-w64-mingw32-", *CONFIGURATION, *FLAGS]
     with (source / "build.log").open("wb") as log:
-        for command in (configure, ["make", f"-j{os.cpu_count() or 1}", *LIBRARIES]):
+        # The libraries' own targets do not depend on the generated headers.
+        for command in (configure, ["make", "build_generated"], ["make", f"-j{os.cpu_count() or 1}", *LIBRARIES]):
             done = subprocess.run(command, cwd=source, env=env, stdout=log, stderr=subprocess.STDOUT, check=False)
             if done.returncode:
                 tail = (source / "build.log").read_text(errors="replace")[-2000:]
