@@ -35,7 +35,8 @@ while (<$names>) {
     my @platforms = split /,/, $platforms;
     next if grep { $_ eq '!_WIN32' } @platforms;
     next if grep({ !/^!/ } @platforms) && !grep({ $_ eq '_WIN32' } @platforms);
-    next if grep { my $name = lc; $name =~ tr/_/-/; $disabled{$name} } split /,/, $features // '';
+    next if grep { my $under = my $dash = lc; $dash =~ tr/_/-/; $disabled{$under} || $disabled{$dash} }
+        split /,/, $features // '';
     print "    $name\\n";
 }
 """
