@@ -27,7 +27,7 @@ use configdata;
 my %given;
 while (@ARGV) { my $name = shift; $given{$name} = shift; }
 open my $names, '<', $given{'--ordinals'} or die;
-print "LIBRARY \\"lib$given{'--name'}-3.dll\\"\\nEXPORTS\\n";
+print "LIBRARY \\"$given{'--name'}-3.dll\\"\\nEXPORTS\\n";
 while (<$names>) {
     my ($name, undef, undef, $about) = split;
     my ($exists, $platforms, undef, $features) = split /:/, $about // '';
