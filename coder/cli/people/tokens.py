@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 from coder.api.access.keys import APIKey, APIKeyWithOwner, GenerateAPIKeyResponse, TokenConfig
 from coder.base.duration import format_duration, parse_duration
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -35,7 +36,7 @@ from coder.net.errors import HttpError
 def _create(invocation: Invocation[TokensCreateOptions]) -> int:
     client = session.client(invocation)
     user = quote(invocation.options.user or "me")
-    body: dict[str, object] = {
+    body: JsonObject = {
         "lifetime": int(_lifetime(invocation, client, user).total_seconds()) * 10**9,
         "token_name": invocation.options.name,
     }

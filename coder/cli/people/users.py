@@ -14,6 +14,7 @@ from coder.api.people.organizations import Organization
 from coder.api.people.roles import AssignableRoles
 from coder.api.people.users import GetUsersResponse, User
 from coder.base.errors import CoderError
+from coder.base.json_types import Json
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -108,7 +109,7 @@ def _oidc_claims(invocation: Invocation[UsersOidcClaimsOptions]) -> int:
     return 0
 
 
-def _claim_rows(claims: Mapping[str, object]) -> list[Row]:
+def _claim_rows(claims: Mapping[str, Json]) -> list[Row]:
     plain = (str, int, float)
     return [
         {"key": key, "value": value if isinstance(value, plain) else json.dumps(value)}

@@ -13,6 +13,7 @@ from coder.api.templates.parameters import Preset
 from coder.api.templates.template_versions import TemplateVersion
 from coder.api.templates.templates import Template
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -121,7 +122,7 @@ def _create(invocation: Invocation[TaskCreateOptions]) -> int:
     if not prompt:
         raise CoderError("no_input", "an input is required to start a task", "Give it as an argument or on --stdin.")
     version = _version(invocation, client)
-    body: dict[str, object] = {"template_version_id": version.id, "input": prompt}
+    body: JsonObject = {"template_version_id": str(version.id), "input": prompt}
     if invocation.options.name:
         body["name"] = invocation.options.name
     preset = _preset(client, version.id, invocation.options.preset)

@@ -13,6 +13,7 @@ from coder.api.templates.template_versions import TemplateVersion, TemplateVersi
 from coder.api.templates.templates import Template
 from coder.base.duration import format_duration
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject
 from coder.base.quoted import quoted
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
@@ -169,7 +170,7 @@ def _create_version(
     kind = "application/zip" if archive[:4] == b"PK\x03\x04" else "application/x-tar"
     answer = client.request("POST", "/api/v2/files", body=archive, headers=(("Content-Type", kind),))
     values = dict(inputs["values"])
-    body: dict[str, object] = {
+    body: JsonObject = {
         "storage_method": "file",
         "file_id": read(answer, UploadResponse).hash,
         "provisioner": "terraform" if not invocation.options.test_provisioner else invocation.options.test_provisioner,
@@ -179,7 +180,7 @@ def _create_version(
     if invocation.options.name:
         body["name"] = invocation.options.name
     if template is not None:
-        body["template_id"] = template.id
+        body["template_id"] = str(template.id)
     while True:
         body["user_variable_values"] = [{"name": key, "value": value} for key, value in values.items()]
         path = f"/api/v2/organizations/{organization.id}/templateversions"
@@ -242,8 +243,8 @@ def _finish_push(
     sys.stdout.write(f"Updated version at {api_time(version.created_at)}!\n")
 
 
-def _settings(invocation: Invocation[TemplatesPushOptions]) -> dict[str, object]:
-    settings: dict[str, object] = {}
+def _settings(invocation: Invocation[TemplatesPushOptions]) -> JsonObject:
+    settings: JsonObject = {}
     options = invocation.options
     if isinstance(options, TemplatesCreateOptions):
         times = {

@@ -21,7 +21,7 @@ from coder.provisionerd.terraform.provider import behaviour, catalog
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, Path, error, has_errors
 from coder.provisionerd.terraform.provider.kinds import ProviderContext
 from coder.provisionerd.terraform.provider.proto import tfplugin5_pb2 as wire
-from coder.provisionerd.terraform.provider.schema import to_wire
+from coder.provisionerd.terraform.provider.schema import Body, to_wire
 from coder.provisionerd.terraform.provider.values import UNKNOWN, Value, decode, encode
 
 _DEFAULT_URL = "https://mydeployment.coder.com"
@@ -182,7 +182,7 @@ def _schema_response() -> wire.GetProviderSchema.Response:
     return response
 
 
-def _validated(body: Any, request: wire.ValidateConfig.Request) -> Message:
+def _validated(body: Body, request: wire.ValidateConfig.Request) -> Message:
     problems = behaviour.validate(body, _value(request.config))
     return wire.ValidateConfig.Response(diagnostics=_diagnostics(problems))
 
