@@ -43,7 +43,7 @@ class Namespace(ABC):
 UNKNOWN: Final = _Unknown("UNKNOWN")
 UNTYPED: Final = _Unknown("UNTYPED")
 
-Value: TypeAlias = "None | bool | int | float | str | Sequence[Value] | Mapping[str, Value] | Namespace | _Unknown"
+Value: TypeAlias = "bool | int | float | str | Sequence[Value] | Mapping[str, Value] | Namespace | _Unknown | None"
 
 
 class Function(Protocol):
