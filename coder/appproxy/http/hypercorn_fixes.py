@@ -42,7 +42,7 @@ from hypercorn.typing import AppWrapper, ASGIReceiveEvent, ASGISendEvent, H11Sen
 
 from coder.appproxy.http.websocket_bounds import PING, BoundedWSStream
 from coder.base.log import STRANGERS_LINES, get_logger
-from coder.net.bounded_http import PIECES, BoundedHttp
+from coder.net.bounded_http import PIECES, BoundedHttp, HttpEvent
 
 WRITE_TIMEOUT = 20.0
 """Seconds one piece may wait for a peer that does not read; long enough for a phone in a lift."""
@@ -259,7 +259,7 @@ class _OneFraming(BoundedHttp):
     _received = _data = _chunks = 0
     """Bytes after the head, those of them that are body data, and pieces that are not charged yet."""
     _ended = False
-    _waiting: object = None
+    _waiting: HttpEvent | None = None
     """Event behind a piece of a body, taken already."""
 
     def end(self) -> None:
@@ -277,7 +277,7 @@ class _OneFraming(BoundedHttp):
             self._received += len(data)
             super().receive_data(data)
 
-    def next_event(self) -> Any:
+    def next_event(self) -> HttpEvent:
         """Return up to PIECES chunks of a body together: passing one on costs as much as parsing twenty."""
         if self._ended:
             return h11.NEED_DATA
@@ -299,17 +299,17 @@ class _OneFraming(BoundedHttp):
         self._waiting = None  # of a request that was answered before its reader came to it
         super().start_next_cycle()
 
-    def _checked_event(self) -> object:
+    def _checked_event(self) -> HttpEvent:
         event = super().next_event()
-        kind = type(event)  # isinstance calls an abstract base class, several times for each request
-        if kind is h11.Data:
+        # isinstance calls an abstract base class, several times for each request
+        if type(event) is h11.Data:
             self._data += len(event.data)
             self._chunks += 1
             parsed = self._received - len(self._receive_buffer)
             if parsed - self._data > self._data + FRAMING_SLACK:
                 self._process_error(self.their_role)
                 raise h11.RemoteProtocolError("a body of mostly chunk headers", error_status_hint=413)
-        elif kind is h11.Request:
+        elif type(event) is h11.Request:
             self._received, self._data = len(self._receive_buffer), 0
             names = {name for _, name, _ in event.headers._full_items}
             if b"content-length" in names and b"transfer-encoding" in names:

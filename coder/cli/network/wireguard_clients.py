@@ -20,7 +20,7 @@ from coder.api.wireguard.wireguard_clients import (
 )
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
-from coder.base.json_types import JsonObject
+from coder.base.json_types import JsonObject, as_object
 from coder.base.quoted import quoted
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
@@ -66,7 +66,7 @@ def _add(invocation: Invocation[WireguardAddOptions]) -> int:
     if server.enabled:  # otherwise the server's error explains what to do
         _check_server(server)
     answer = client.request("POST", _path(invocation), json=body)
-    created, raw = read(answer, CreateWireguardClientResponse), answer.json()
+    created, raw = read(answer, CreateWireguardClientResponse), {**as_object(answer.json())}
     if server.enabled:
         created.server, raw["server"] = server, raw_server  # resolved before the client was created
     text = config_text(created, key)

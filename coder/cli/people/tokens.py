@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from datetime import timedelta
 from urllib.parse import quote
 
@@ -11,7 +12,7 @@ from msgspec.structs import asdict
 from coder.api.access.keys import APIKey, APIKeyWithOwner, GenerateAPIKeyResponse, TokenConfig
 from coder.base.duration import format_duration, parse_duration
 from coder.base.errors import CoderError
-from coder.base.json_types import JsonObject
+from coder.base.json_types import JsonObject, as_object
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -89,7 +90,7 @@ def _list(invocation: Invocation[TokensListOptions]) -> int:
 
 def _print(
     invocation: Invocation[TableOptions],
-    tokens: list[tuple[APIKeyWithOwner, dict[str, object]]],
+    tokens: list[tuple[APIKeyWithOwner, Mapping[str, object]]],
     columns: tuple[str, ...] = (),
 ) -> None:
     if columns and invocation.options.output != "json":
@@ -134,7 +135,7 @@ def _view(invocation: Invocation[TokensViewOptions]) -> int:
     token = read(answer, APIKey)
     listed = read(client.request("GET", "/api/v2/users/me/keys/tokens?include_all=true"), list[APIKeyWithOwner])
     owner = next((item.username for item in listed if item.id == token.id), "")
-    _print(invocation, [(APIKeyWithOwner(**asdict(token), username=owner), answer.json())])
+    _print(invocation, [(APIKeyWithOwner(**asdict(token), username=owner), as_object(answer.json()))])
     return 0
 
 
