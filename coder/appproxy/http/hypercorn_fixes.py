@@ -26,7 +26,7 @@ import contextlib
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import NoReturn, cast
 
 import h11
 import trio
@@ -38,8 +38,19 @@ from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.h11 import H11Protocol, H11WSConnection
 from hypercorn.trio.task_group import TaskGroup, _handle
 from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
-from hypercorn.typing import AppWrapper, ASGIReceiveEvent, ASGISendEvent, H11SendableEvent, Scope
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import (
+    AppWrapper,
+    ASGIReceiveEvent,
+    ASGISendEvent,
+    ConnectionState,
+    H11SendableEvent,
+    LifespanState,
+    Scope,
+)
+from hypercorn.typing import TaskGroup as AnyTaskGroup
 
+from coder.appproxy.http.listening_sockets import ClientStream
 from coder.appproxy.http.websocket_bounds import PING, BoundedWSStream
 from coder.base.log import STRANGERS_LINES, get_logger
 from coder.net.bounded_http import PIECES, BoundedHttp, HttpEvent
@@ -79,16 +90,16 @@ class _Log(HypercornLogger):
     def __init__(self, config: Config) -> None:
         super().__init__(config)
 
-    async def error(self, message: str, *args: Any, **kwargs: Any) -> None:
+    async def error(self, message: str, *args: object, **kwargs: object) -> None:
         _log.error(message % args if args else message)
 
-    async def exception(self, message: str, *args: Any, **kwargs: Any) -> None:
+    async def exception(self, message: str, *args: object, **kwargs: object) -> None:
         import sys
 
         error = sys.exc_info()[1]
         _log.error(message % args if args else message, error=error or "unknown")
 
-    async def info(self, message: str, *args: Any, **kwargs: Any) -> None:
+    async def info(self, message: str, *args: object, **kwargs: object) -> None:
         _log.debug(message % args if args else message)
 
 
@@ -126,8 +137,16 @@ class AnsweredEarly(Event):
 class PatientServer(TCPServer):
     """Connection whose writes can be cancelled and time out (1), with one idle timer for its whole life."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(
+        self,
+        app: AppWrapper,
+        config: Config,
+        context: WorkerContext,
+        state: LifespanState,
+        stream: ClientStream,
+    ) -> None:
+        # Hypercorn names one of the two kinds only.
+        super().__init__(app, config, context, state, cast("trio.SSLStream[trio.SocketStream]", stream))
         self._idle_timer = trio.CancelScope(deadline=trio.current_time() + self.config.keep_alive_timeout)
         self._watch = trio.CancelScope()
         self._busy = False
@@ -320,8 +339,19 @@ class _OneFraming(BoundedHttp):
 class OneWriteH11(H11Protocol):
     """Sends the head, a short body and the end of a response of known length in one write instead of three (6)."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(
+        self,
+        app: AppWrapper,
+        config: Config,
+        context: WorkerContext,
+        task_group: AnyTaskGroup,
+        connection_state: ConnectionState,
+        ssl: bool,
+        client: tuple[str, int] | None,
+        server: tuple[str, int] | None,
+        send: Callable[[Event], Awaitable[None]],
+    ) -> None:
+        super().__init__(app, config, context, task_group, connection_state, ssl, client, server, send)
         self._framing = _OneFraming(h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size)
         self.connection = self._framing
         self._held = b""
@@ -450,12 +480,18 @@ def _expects_body(request: h11.Request) -> bool:
 class _InlineTaskGroup:
     """Replacement of a task group: runs the application where the request's last byte was read (7)."""
 
-    async def spawn_app(self, app: Any, _config: Config, scope: Any, send: Any) -> Any:
-        async def put(message: Any) -> None:
+    async def spawn_app(
+        self,
+        app: AppWrapper,
+        _config: Config,
+        scope: Scope,
+        send: Callable[[ASGISendEvent | None], Awaitable[None]],
+    ) -> Callable[[ASGIReceiveEvent], Awaitable[None]]:
+        async def put(message: ASGIReceiveEvent) -> None:
             if message["type"] != "http.request" or message["more_body"]:
                 return  # these requests have no body to read
             try:
-                await app(scope, _wait_nothing, send, None, None)
+                await app(scope, _wait_nothing, send, _unused, _unused)
             except Exception as error:
                 _log.error("a request failed", error=error)
             await send(None)
@@ -463,7 +499,11 @@ class _InlineTaskGroup:
         return put
 
 
-async def _wait_nothing() -> Any:
+def _unused() -> NoReturn:
+    raise AssertionError("an ASGI application needs no threads")
+
+
+async def _wait_nothing() -> NoReturn:
     await trio.sleep_forever()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from datetime import timedelta
 from urllib.parse import quote
 
@@ -12,7 +11,7 @@ from msgspec.structs import asdict
 from coder.api.access.keys import APIKey, APIKeyWithOwner, GenerateAPIKeyResponse, TokenConfig
 from coder.base.duration import format_duration, parse_duration
 from coder.base.errors import CoderError
-from coder.base.json_types import JsonObject, as_object
+from coder.base.json_types import Json, JsonObject, as_object
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -90,7 +89,7 @@ def _list(invocation: Invocation[TokensListOptions]) -> int:
 
 def _print(
     invocation: Invocation[TableOptions],
-    tokens: list[tuple[APIKeyWithOwner, Mapping[str, object]]],
+    tokens: list[tuple[APIKeyWithOwner, Json]],
     columns: tuple[str, ...] = (),
 ) -> None:
     if columns and invocation.options.output != "json":
@@ -99,7 +98,7 @@ def _print(
     print_rows(
         invocation,
         lambda: [_row(token) for token, _ in tokens],
-        lambda: [{key: raw[key] for key in raw if key != "username"} for _, raw in tokens],
+        lambda: [{key: value for key, value in as_object(raw).items() if key != "username"} for _, raw in tokens],
     )
 
 

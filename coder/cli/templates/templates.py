@@ -13,7 +13,7 @@ from coder.api.templates.template_versions import TemplateVersion, TemplateVersi
 from coder.api.templates.templates import Template
 from coder.base.duration import format_duration
 from coder.base.errors import CoderError
-from coder.base.json_types import JsonObject
+from coder.base.json_types import Json, JsonObject
 from coder.base.quoted import quoted
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
@@ -51,7 +51,7 @@ def organization_of(invocation: Invocation[OrgOption], client: BlockingClient) -
     return find_organization(invocation, client)[0]
 
 
-def find_organization(invocation: Invocation[OrgOption], client: BlockingClient) -> tuple[Organization, object]:
+def find_organization(invocation: Invocation[OrgOption], client: BlockingClient) -> tuple[Organization, Json]:
     """Return the result of `organization_of` with the server's answer."""
     chosen = invocation.options.org or session.read_file(session.config_dir(invocation), "organization")
     if chosen:
@@ -67,7 +67,7 @@ def find_organization(invocation: Invocation[OrgOption], client: BlockingClient)
     return organizations[0]
 
 
-def named_organization(client: BlockingClient, name: str) -> tuple[Organization, object]:
+def named_organization(client: BlockingClient, name: str) -> tuple[Organization, Json]:
     """Return the organization with this name or id, with the server's answer."""
     answer = client.request("GET", f"/api/v2/organizations/{quote(name, safe='')}")
     return read(answer, Organization), answer.json()
