@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
 
 import trio
 
@@ -18,6 +17,7 @@ from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 from coder.agent.workspace.files import workdir
 from coder.agent.workspace.git_changes import GitError, Repository, Scan, changes, scan
+from coder.base.json_types import JsonObject
 from coder.net.websocket import WebSocketStream
 
 INTERVAL = 10.0
@@ -107,7 +107,7 @@ def _stamp(at: datetime) -> str:
     return at.isoformat().replace("+00:00", "Z")
 
 
-async def _send(socket: WebSocketStream, message: dict[str, Any]) -> None:
+async def _send(socket: WebSocketStream, message: JsonObject) -> None:
     await socket.send_message(json.dumps(message))
 
 
