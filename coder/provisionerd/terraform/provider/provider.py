@@ -12,7 +12,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import Never, cast
 
 from google.protobuf.message import Message
 
@@ -26,7 +26,7 @@ from coder.provisionerd.terraform.provider.values import UNKNOWN, Value, decode,
 
 _DEFAULT_URL = "https://mydeployment.coder.com"
 
-Handler = Callable[[Any], Message]
+Handler = Callable[[Never], Message]
 
 
 class TerraformProvider:
@@ -67,7 +67,8 @@ class TerraformProvider:
         request_type, handler = self.methods[method]
         request = request_type()
         request.ParseFromString(body)
-        return handler(request).SerializeToString()
+        answer = cast("Callable[[Message], Message]", handler)  # it takes the type that it is listed with
+        return answer(request).SerializeToString()
 
     # --- the provider itself
     def _get_metadata(self, _request: wire.GetMetadata.Request) -> Message:
