@@ -23,6 +23,24 @@ def as_object(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, Mapping) else {}
 
 
+def checked_object(value: Json) -> Mapping[str, Json]:
+    """Return an object; null and empty values are an empty one. Raises TypeError for any other value."""
+    if not value:
+        return {}
+    if not isinstance(value, Mapping):
+        raise TypeError("an object is required")
+    return value
+
+
+def checked_list(value: Json) -> Sequence[Json]:
+    """Return a list; null and empty values are an empty one. Raises TypeError for any other value."""
+    if not value:
+        return ()
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise TypeError("a list is required")
+    return value
+
+
 def as_list(value: Json) -> Sequence[Json]:
     """Return a list, or an empty one for any other value."""
     return value if isinstance(value, Sequence) and not isinstance(value, str) else ()

@@ -6,11 +6,11 @@ Also rewrites the embedded relay: an agent reaches it at the same host and port 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from coder.base.json_types import Json, JsonObject
+from coder.base.json_types import Json, JsonObject, checked_list, checked_object
 from coder.mesh.derp_map import DerpMap, DerpNode, DerpRegion
 from coder.rpc.proto import tailnet_pb2
 
@@ -142,29 +142,28 @@ def from_json(value: Json) -> DerpMap:
 
 
 def _from_json(value: Json) -> DerpMap:
-    fields = _object(value)
-    scores = _object(_object(fields.get("HomeParams")).get("RegionScore"))
-    regions = {int(number): _region_from_json(region) for number, region in _object(fields.get("Regions")).items()}
+    fields = checked_object(value)
+    scores = checked_object(checked_object(fields.get("HomeParams")).get("RegionScore"))
+    regions = {
+        int(number): _region_from_json(region) for number, region in checked_object(fields.get("Regions")).items()
+    }
     return DerpMap(regions, {int(number): float(_number(scores, number)) for number in scores})
 
 
 def _region_from_json(value: Json) -> DerpRegion:
-    fields = _object(value)
-    nodes = fields.get("Nodes") or ()
-    if not isinstance(nodes, Sequence):
-        raise TypeError("a list of nodes is required")
+    fields = checked_object(value)
     return DerpRegion(
         region_id=int(_number(fields, "RegionID")),
         region_code=_text(fields, "RegionCode"),
         region_name=_text(fields, "RegionName"),
-        nodes=tuple(map(_node_from_json, nodes)),
+        nodes=tuple(map(_node_from_json, checked_list(fields.get("Nodes")))),
         embedded_relay=bool(fields.get("EmbeddedRelay")),
         avoid=bool(fields.get("Avoid")),
     )
 
 
 def _node_from_json(value: Json) -> DerpNode:
-    fields = _object(value)
+    fields = checked_object(value)
     if missing := _ALWAYS - fields.keys():
         raise KeyError(*missing)
     return DerpNode(
@@ -182,15 +181,6 @@ def _node_from_json(value: Json) -> DerpNode:
         stun_test_ip=_text(fields, "STUNTestIP"),
         can_port_80=bool(fields.get("CanPort80")),
     )
-
-
-def _object(value: Json) -> Mapping[str, Json]:
-    """Return an object; an absent one is empty. Raises TypeError for any other value."""
-    if not value:
-        return {}
-    if not isinstance(value, Mapping):
-        raise TypeError("an object is required")
-    return value
 
 
 def _text(fields: Mapping[str, Json], name: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 from coder.agent.devcontainers.commands import CommandError, find_program, read_json_untrusted, run_command
 from coder.agent.workspace.containers import ENGINES, NO_ENGINE
-from coder.base.json_types import Json, JsonObject, as_list, as_object
+from coder.base.json_types import Json, JsonObject, checked_list, checked_object
 
 FOLDER_LABEL, FILE_LABEL = "devcontainer.local_folder", "devcontainer.config_file"
 """Labels that `devcontainer up` sets on its containers: folder and description on the machine it ran on."""
@@ -115,17 +115,19 @@ async def _describe(engine: str, env: Mapping[str, str], ids: Sequence[str]) -> 
 def read_containers_untrusted(answer: bytes) -> tuple[ContainerRow, ...]:
     """Parse the output of `docker inspect` or `podman inspect`. Raises CommandError when it cannot be parsed."""
     try:
-        return tuple(_row(as_object(item)) for item in as_list(read_json_untrusted(answer)))
+        return tuple(_row(checked_object(item)) for item in checked_list(read_json_untrusted(answer)))
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise CommandError("The container engine's output could not be parsed.") from error
 
 
 def _row(item: Mapping[str, Json]) -> ContainerRow:
-    config, state = as_object(item.get("Config")), as_object(item.get("State"))
+    config, state = checked_object(item.get("Config")), checked_object(item.get("State"))
     status = str(state.get("Status") or "")
-    labels = {str(key): str(value) for key, value in as_object(config.get("Labels")).items()}
-    mounts = map(as_object, as_list(item.get("Mounts")))
-    ident = str(item["Id"])
+    labels = {str(key): str(value) for key, value in checked_object(config.get("Labels")).items()}
+    mounts = map(checked_object, checked_list(item.get("Mounts")))
+    ident = item["Id"]
+    if not isinstance(ident, str):
+        raise TypeError("an id is a text")
     return ContainerRow(
         id=ident,
         name=str(item.get("Name") or ident[:_ID_LENGTH]).removeprefix("/"),
@@ -134,7 +136,7 @@ def _row(item: Mapping[str, Json]) -> ContainerRow:
         labels=labels,
         running=bool(state.get("Running")),
         status=str(state.get("Error") or status) if not state.get("Running") else status or "running",
-        ports=tuple(_ports(as_object(as_object(item.get("NetworkSettings")).get("Ports")))),
+        ports=tuple(_ports(checked_object(checked_object(item.get("NetworkSettings")).get("Ports")))),
         volumes={str(mount.get("Source") or ""): str(mount.get("Destination") or "") for mount in mounts},
     )
 
@@ -143,7 +145,7 @@ def _ports(published: Mapping[str, Json]) -> list[Port]:
     ports_listed = []
     for name, bindings in published.items():
         number, _, network = str(name).partition("/")
-        for binding in map(as_object, as_list(bindings) or [{}]):
+        for binding in map(checked_object, checked_list(bindings) or [{}]):
             host = str(binding.get("HostPort") or "")
             ports_listed.append(
                 Port(int(number), network or "tcp", str(binding.get("HostIp") or ""), int(host) if host else 0)

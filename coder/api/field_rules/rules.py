@@ -35,8 +35,8 @@ MAX_VERSION_MESSAGE = 1 << 20
 
 FieldValue = Json | UUID | datetime | msgspec.Struct
 Values = tuple[FieldValue | Sequence[UUID], ...]
-Field = TypeVar("Field", contravariant=True)
-Explain = Callable[[Field], str]
+Field_contra = TypeVar("Field_contra", contravariant=True)
+Explain = Callable[[Field_contra], str]
 """Return the fault of a value; empty when it is valid."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*")
@@ -44,14 +44,14 @@ _GROUP_NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True)
-class FieldRule(Generic[Field]):
+class FieldRule(Generic[Field_contra]):
     """Rule for a field; a violation is reported with `tag`."""
 
     tag: str
-    holds: Callable[[Field], bool]
+    holds: Callable[[Field_contra], bool]
     examples: Callable[[], tuple[Values, Values]]
     """Values for `inside` and `outside`; created on demand, since a running server needs no texts of a megabyte."""
-    says: Explain[Field] | None = None
+    says: Explain[Field_contra] | None = None
     """Text about a value that breaks the rule, where clients receive a text instead of the tag."""
     message: str = ""
     """Message above the text, if it differs from the message above tags."""
@@ -74,17 +74,17 @@ def failed(field: str, tag: str, value: object) -> tuple[str, str]:
     return field, f'Validation failed for tag "{tag}" with value: "{_display_text(value)}"'
 
 
-def first_broken(value: Field, rules: Iterable[FieldRule[Field]]) -> FieldRule[Field] | None:
+def first_broken(value: Field_contra, rules: Iterable[FieldRule[Field_contra]]) -> FieldRule[Field_contra] | None:
     """Return the first of `rules` that the value breaks."""
     return next((rule for rule in rules if not rule.holds(value)), None)
 
 
-def told(field: str, value: Field, rule: FieldRule[Field]) -> tuple[str, str]:
+def told(field: str, value: Field_contra, rule: FieldRule[Field_contra]) -> tuple[str, str]:
     """Return the validation of a field whose value breaks the rule."""
     return failed(field, rule.tag, value) if rule.says is None else (field, rule.says(value))
 
 
-def first_fault(field: str, value: Field, rules: Iterable[FieldRule[Field]]) -> tuple[str, str] | None:
+def first_fault(field: str, value: Field_contra, rules: Iterable[FieldRule[Field_contra]]) -> tuple[str, str] | None:
     """Return the first of `rules` that the value breaks, as a validation."""
     rule = first_broken(value, rules)
     return None if rule is None else told(field, value, rule)
@@ -135,7 +135,7 @@ def is_http_url(text: str) -> bool:
     return parts.scheme.lower() in {"http", "https"} and bool(parts.hostname) and not parts.fragment
 
 
-def unless_empty(rule: FieldRule[Field]) -> FieldRule[Field]:
+def unless_empty(rule: FieldRule[Field_contra]) -> FieldRule[Field_contra]:
     """Return the rule for an optional field."""
 
     def examples() -> tuple[Values, Values]:
@@ -155,13 +155,13 @@ ITSELF = "itself"
 
 
 def explained(
-    explain: Explain[Field], inside: Values, outside: Values, message: str = "", *, listed: bool = True
-) -> FieldRule[Field]:
+    explain: Explain[Field_contra], inside: Values, outside: Values, message: str = "", *, listed: bool = True
+) -> FieldRule[Field_contra]:
     """Return a rule with a text of its own: `explain` returns the fault of a value, or ""."""
     return FieldRule("", lambda value: not explain(value), lambda: (inside, outside), explain, message, listed)
 
 
-def unless(holds: Callable[[Field], bool], sentence: str) -> Explain[Field]:
+def unless(holds: Callable[[Field_contra], bool], sentence: str) -> Explain[Field_contra]:
     """Return an `explain` with one text for every value that does not pass `holds`."""
     return lambda value: "" if holds(value) else sentence
 
@@ -219,4 +219,4 @@ APP_NAME = _named("oauth2_app_name", is_name, MAX_NAME, "new", "a_b")
 DESCRIPTION = shorter_than(MAX_DESCRIPTION + 1)
 VERSION_MESSAGE = shorter_than(MAX_VERSION_MESSAGE + 1)
 
-Rules = Sequence[FieldRule[Field]]
+Rules = Sequence[FieldRule[Field_contra]]
