@@ -22,7 +22,6 @@ from coder.base.json_types import Json, JsonObject
 from coder.rpc.proto import agent_pb2
 
 if TYPE_CHECKING:
-    from coder.agent.workspace.git_changes import Scan
     from coder.mesh.description import NodeStatus
 
 
@@ -142,7 +141,7 @@ class AgentState:
     "Containers; None where container management is disabled."
     activity: Activity = field(default_factory=Activity)
     "Activity that an upgrade waits for."
-    repositories: SharedPoll[Scan] = field(default_factory=SharedPoll)
+    repositories: SharedPoll[object] = field(default_factory=SharedPoll)
     "Shared poll of the workspace's git status (`coder/agent/workspace/git_changes.py`)."
     debug_ports: frozenset[int] = frozenset()
     "Ports of the agent's own listeners, never listed as the workspace's."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import cast
 
 import trio
 
@@ -81,7 +82,7 @@ class _Viewer:
     async def report(self, *, requested: bool, since: float) -> None:
         """Report changes by a poll that began after `since`. A request gets a reply even when nothing has changed."""
         try:
-            parsed: Scan = await self._state.repositories.after(since, self._scan)
+            parsed = cast("Scan", await self._state.repositories.after(since, self._scan))
         except GitError as error:
             if requested:
                 await self._report_error(datetime.now(UTC), str(error))

@@ -26,13 +26,12 @@ import contextlib
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import NoReturn, cast
+from typing import cast
 
 import h11
 import trio
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
-from hypercorn.logging import Logger as HypercornLogger
 from hypercorn.protocol.events import EndBody, Response
 from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.h11 import H11Protocol, H11WSConnection
@@ -50,7 +49,9 @@ from hypercorn.typing import (
 )
 from hypercorn.typing import TaskGroup as AnyTaskGroup
 
+from coder.appproxy.http.inline_tasks import AT_ONCE
 from coder.appproxy.http.listening_sockets import ClientStream
+from coder.appproxy.http.server_log import ServerLog
 from coder.appproxy.http.websocket_bounds import PING, BoundedWSStream
 from coder.base.log import STRANGERS_LINES, get_logger
 from coder.net.bounded_http import PIECES, BoundedHttp, HttpEvent
@@ -84,31 +85,12 @@ FAST_PATHS: set[bytes] = set()
 _log = get_logger("http.server", per_minute=STRANGERS_LINES)
 
 
-class _Log(HypercornLogger):
-    """Sends Hypercorn's own messages to our log."""
-
-    def __init__(self, config: Config) -> None:
-        super().__init__(config)
-
-    async def error(self, message: str, *args: object, **kwargs: object) -> None:
-        _log.error(message % args if args else message)
-
-    async def exception(self, message: str, *args: object, **kwargs: object) -> None:
-        import sys
-
-        error = sys.exc_info()[1]
-        _log.error(message % args if args else message, error=error or "unknown")
-
-    async def info(self, message: str, *args: object, **kwargs: object) -> None:
-        _log.debug(message % args if args else message)
-
-
 def server_config() -> Config:
     """Return Hypercorn's settings for all our listeners."""
     config = Config()
     config.errorlog = None
     config.accesslog = None
-    config.logger_class = _Log
+    config.logger_class = ServerLog
     config.alpn_protocols = ["http/1.1"]
     config.keep_alive_max_requests = KEEP_ALIVE_REQUESTS
     config.keep_alive_timeout = KEEP_ALIVE_IDLE
@@ -459,7 +441,7 @@ class OneWriteH11(H11Protocol):
             await super()._create_stream(request)
             return
         # The stream reads its task group during construction.
-        task_group, self.task_group = self.task_group, _AT_ONCE  # type: ignore[assignment]
+        task_group, self.task_group = self.task_group, AT_ONCE  # type: ignore[assignment]
         try:
             await super()._create_stream(request)
         finally:
@@ -475,36 +457,3 @@ def _expects_body(request: h11.Request) -> bool:
         if name in _MORE and (value != b"0" or name != b"content-length"):
             return True
     return False
-
-
-class _InlineTaskGroup:
-    """Replacement of a task group: runs the application where the request's last byte was read (7)."""
-
-    async def spawn_app(
-        self,
-        app: AppWrapper,
-        _config: Config,
-        scope: Scope,
-        send: Callable[[ASGISendEvent | None], Awaitable[None]],
-    ) -> Callable[[ASGIReceiveEvent], Awaitable[None]]:
-        async def put(message: ASGIReceiveEvent) -> None:
-            if message["type"] != "http.request" or message["more_body"]:
-                return  # these requests have no body to read
-            try:
-                await app(scope, _wait_nothing, send, _unused, _unused)
-            except Exception as error:
-                _log.error("a request failed", error=error)
-            await send(None)
-
-        return put
-
-
-def _unused() -> NoReturn:
-    raise AssertionError("an ASGI application needs no threads")
-
-
-async def _wait_nothing() -> NoReturn:
-    await trio.sleep_forever()
-
-
-_AT_ONCE = _InlineTaskGroup()
