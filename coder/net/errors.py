@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from coder.base.clock import Clock, SystemClock
 from coder.base.errors import CoderError, causes
+from coder.base.json_types import Json
 
 
 class NetError(CoderError):
@@ -97,7 +98,7 @@ class HttpError(CoderError):
         status: int,
         message: str,
         detail: str = "",
-        validations: list[dict[str, Any]] | None = None,
+        validations: Sequence[Mapping[str, Json]] | None = None,
         *,
         is_enveloped: bool = False,
     ) -> None:

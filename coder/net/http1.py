@@ -10,14 +10,15 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar, overload
 from urllib.parse import urlsplit
 
 import h11
 import trio
 
+from coder.base.json_types import Json
 from coder.net import blocking_http
-from coder.net.bounded_http import BoundedHttp
+from coder.net.bounded_http import BoundedHttp, HttpEvent
 from coder.net.dial import connect
 from coder.net.errors import NetError, error_from_body, not_an_answer, tls_failure
 from coder.net.masking import masked
@@ -45,12 +46,19 @@ class HttpResponse:
     "Lower-case names; repeated headers joined by a comma."
     body: bytes
 
-    def json(self, kind: type[T] | Any = Any) -> Any:
+    @overload
+    def json(self) -> Json: ...
+    @overload
+    def json(self, kind: type[T]) -> T: ...
+    def json(self, kind: type[T] | None = None) -> T | Json:
         """Decode the body. Raises NetError when it is no JSON of that type."""
         import msgspec
 
         try:
-            return msgspec.json.decode(self.body, type=kind)
+            if kind is not None:
+                return msgspec.json.decode(self.body, type=kind)
+            document: Json = msgspec.json.decode(self.body)
+            return document
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise not_an_answer(self.headers.get("content-type", "")) from error
 
@@ -62,10 +70,10 @@ class _Connection:
         self.stream = stream
         self.h11 = BoundedHttp(h11.CLIENT, max_incomplete_event_size=64 << 10)
 
-    async def next_event(self) -> Any:
+    async def next_event(self) -> HttpEvent:
         return await self.h11.read_event(self.stream)
 
-    async def send(self, event: Any) -> None:
+    async def send(self, event: h11.Event) -> None:
         data = self.h11.send(event)
         if data:
             await self.stream.send_all(data)
@@ -97,7 +105,7 @@ class HttpClient:
         method: str,
         path: str,
         *,
-        json: Any = None,
+        json: object = None,
         body: bytes | None = None,
         headers: Headers = (),
         expect: tuple[int, ...] = (200, 201, 202, 204, 304),

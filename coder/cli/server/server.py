@@ -157,5 +157,5 @@ def _plain(value: Json | timedelta) -> Json:
 
 
 def _log_to(resolved: Resolved) -> None:
-    paths = resolved["log_human"], resolved["log_json"], resolved["log_stackdriver"]
-    open_logs(*paths, verbose=bool(resolved["verbose"]), debug=resolved["log_filter"])
+    paths = (resolved.text(name) for name in ("log_human", "log_json", "log_stackdriver"))
+    open_logs(*paths, verbose=resolved.flag("verbose"), debug=resolved.texts("log_filter"))

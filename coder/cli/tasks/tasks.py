@@ -13,6 +13,7 @@ from coder.api.templates.parameters import Preset
 from coder.api.templates.template_versions import TemplateVersion
 from coder.api.templates.templates import Template
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject, as_object
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -121,7 +122,7 @@ def _create(invocation: Invocation[TaskCreateOptions]) -> int:
     if not prompt:
         raise CoderError("no_input", "an input is required to start a task", "Give it as an argument or on --stdin.")
     version = _version(invocation, client)
-    body: dict[str, object] = {"template_version_id": version.id, "input": prompt}
+    body: JsonObject = {"template_version_id": str(version.id), "input": prompt}
     if invocation.options.name:
         body["name"] = invocation.options.name
     preset = _preset(client, version.id, invocation.options.preset)
@@ -215,7 +216,7 @@ def _list(invocation: Invocation[TaskListOptions]) -> int:
     if not tasks and invocation.options.output != "json":
         say("No tasks found.")
         return 0
-    print_rows(invocation, lambda: [_row(task) for task in tasks], lambda: answer.json()["tasks"] or [])
+    print_rows(invocation, lambda: [_row(task) for task in tasks], lambda: as_object(answer.json())["tasks"] or [])
     return 0
 
 
@@ -264,7 +265,7 @@ def _logs(invocation: Invocation[TaskLogsOptions]) -> int:
         left = f" as of {go_time(logs.snapshot_at)}" if logs.snapshot_at else ""
         say(f"Task is {task.status}; showing the conversation before it stopped{left}.")
     if invocation.options.output == "json":
-        print_json(answer.json()["logs"])
+        print_json(as_object(answer.json())["logs"])
         return 0
     rows = [{**fields_of(line), "time": go_time(line.time)} for line in logs.logs]
     print_table(chosen_columns(invocation), rows)

@@ -12,6 +12,7 @@ from coder.api.templates.template_versions import TemplateVersion
 from coder.api.templates.templates import Template
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -221,16 +222,16 @@ def _request_body(
     template: Template,
     version: TemplateVersion,
     values: list[dict[str, str]],
-) -> dict[str, object]:
-    body: dict[str, object] = {
+) -> JsonObject:
+    body: JsonObject = {
         "name": name,
         "rich_parameter_values": values,
         "automatic_updates": invocation.options.automatic_updates,
     }
     if invocation.options.template_version or invocation.options.copy_parameters_from:
-        body["template_version_id"] = version.id
+        body["template_version_id"] = str(version.id)
     else:
-        body["template_id"] = template.id
+        body["template_id"] = str(template.id)
     if invocation.options.stop_after:
         body["ttl_ms"] = int(invocation.options.stop_after.total_seconds() * 1000)
     if invocation.options.start_at:

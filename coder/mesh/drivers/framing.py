@@ -96,14 +96,15 @@ def relay_frames(kind: int, key: bytes, packets: Sequence[bytes | memoryview]) -
     return b"".join(parts)
 
 
-def limit_unsent(stream: object) -> None:
+def limit_unsent(stream: trio.abc.Stream) -> None:
     """Limit unsent data in the kernel for a relay connection, wherever its socket is wrapped.
 
     Megabytes in a socket buffer are seconds on a slow uplink, during which a shell's next key waits behind a copy. In
     our own queue they can still be dropped or held back. Silently does nothing where the option is missing.
     """
+    layer: trio.abc.Stream | None = stream
     for _ in range(4):
-        sock = getattr(stream, "socket", None)
+        sock = getattr(layer, "socket", None)
         if sock is not None:
             try:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT)
@@ -111,4 +112,4 @@ def limit_unsent(stream: object) -> None:
             except (OSError, AttributeError):
                 pass  # not TCP, or a system without the option
             return
-        stream = getattr(stream, "transport_stream", None) or getattr(stream, "_stream", None)
+        layer = getattr(layer, "transport_stream", None) or getattr(layer, "_stream", None)
