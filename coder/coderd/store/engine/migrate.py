@@ -39,7 +39,7 @@ def known_revisions() -> list[str]:
 async def require_deployment(database: Database) -> None:
     """Require our tables. Raises CoderError `no_database` without them, since only a server creates them;
     `database_unreachable`."""
-    if not await _reached_revision(database):
+    if not await reached_revision(database):
         raise CoderError(
             "no_database",
             "the database has no tables of a deployment; the server creates them at its first start",
@@ -91,7 +91,7 @@ def _as_list(value: Any) -> list[Any]:
 
 async def migrate(database: Database) -> None:
     """Apply the missing revisions. Raises CoderError `schema_newer`, `database_unreachable`."""
-    current = await _reached_revision(database)
+    current = await reached_revision(database)
     if _is_current(current):
         return
     _log.info("updating the database", from_revision=current or "nothing", to_revision=known_revisions()[-1])
@@ -111,7 +111,8 @@ def _is_current(revision: str) -> bool:
     return revision == known[-1]
 
 
-async def _reached_revision(database: Database) -> str:
+async def reached_revision(database: Database) -> str:
+    """Return the revision of the database's schema, "" without one. Raises CoderError `database_unreachable`."""
     try:
         return await database.read(_current_revision)
     except (*DRIVER_ERRORS, DatabaseAwayError) as error:
