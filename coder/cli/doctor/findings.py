@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from coder.base.errors import CoderError, causes, explain_error
 from coder.base.json_types import JsonObject
+from coder.cli.core.missing_names import missing_resource
 from coder.net.errors import HttpError
 from coder.tailnet.verdicts import MARKS, State, TransportVerdict
 
@@ -90,7 +91,8 @@ def skipped(name: str, title: str, what: str, next_step: str = "") -> Finding:
 def from_error(name: str, title: str, error: CoderError, next_step: str) -> Finding:
     """Return the finding for an error; its own hint wins over `next_step`."""
     answer = next((item for item in causes(error) if isinstance(item, HttpError)), None)
-    what = str(answer) if answer is not None else explain_error(error, with_hint=False)
+    missing = missing_resource(answer) if answer is not None else None
+    what = missing.text if missing else str(answer) if answer is not None else explain_error(error, with_hint=False)
     return failure(name, title, what, error.hint or next_step)
 
 

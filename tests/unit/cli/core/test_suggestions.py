@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from coder.cli.core.command import load
+from coder.cli.core.command_table import COMMANDS
+from coder.cli.core.options import GLOBAL_OPTIONS
 from coder.cli.core.suggestions import misspelt_variables, nearest
 from coder.coderd.config.options import OPTIONS
 from tests.kit.programs.command_line import run_cli
@@ -20,6 +23,9 @@ from tests.kit.programs.command_line import run_cli
         ("list --colum workspace", "Did you mean --column?"),
         ("server --http-adress 127.0.0.1:0", "Did you mean --http-address?"),
         ("list --column worspace", 'Did you mean "workspace"?'),
+        ("list -c worspace", 'Did you mean "workspace"?'),
+        ("list --output jsn", 'Did you mean "json"?'),
+        ("list -o jsno", 'Did you mean "json"?'),
         ("list --gloabl-config x", "Did you mean --global-config?"),
         ("nonsense", ""),
         ("list --nope", ""),
@@ -38,6 +44,22 @@ def test_misspelt_variables_are_found() -> None:
     assert found == {"CODER_ACESS_URL": "CODER_ACCESS_URL", "CODER_HTTP_ADDERSS": "CODER_HTTP_ADDRESS"}
     workspace = ("CODER_WORKSPACE_NAME", "CODER_AGENT_TOKEN", "CODER_AGENT_URL", "CODER_BINARY_CACHE", "CODER_PYTHON")
     assert not list(misspelt_variables(dict.fromkeys((*workspace, *filter(None, known)), "x"), known))
+
+
+async def test_misspelt_variable_is_warned_of_once(tmp_path: Path) -> None:
+    env = {"CODER_SESION_TOKEN": "x", "CODER_URLL": "x", "CODER_WORKSPACE_NAME": "w", "CODER_AGENT_URL": "u"}
+    done = await run_cli(["list"], home=tmp_path, env=env)
+    assert done.stderr.count("WARN: unknown variables have no effect") == 1, done.stderr
+    assert "CODER_SESION_TOKEN (did you mean CODER_SESSION_TOKEN?), CODER_URLL (did you mean CODER_URL?)" in done.stderr
+    assert "WORKSPACE_NAME" not in done.stderr and not done.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_own_variables_are_no_typos(name: str) -> None:
+    """Checks the variables of all commands against those of each: a workspace has many of them."""
+    everything = {option.env: "x" for other in COMMANDS for option in load(other).options if option.env}
+    known = [option.env for option in (*load(name).options, *GLOBAL_OPTIONS)]
+    assert not list(misspelt_variables(everything, known))
 
 
 def test_nearest_ignores_case() -> None:
