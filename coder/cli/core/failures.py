@@ -23,12 +23,12 @@ _LOGIN = "Suggestion: Try logging in using 'coder login'."
 
 
 @contextmanager
-def add_action_to_errors(action: str) -> Iterator[None]:
-    """Add the attempted action to errors of the server or the network."""
+def add_action_to_errors(action: str, hint: str = "") -> Iterator[None]:
+    """Add the attempted action to errors of the server or the network; `hint`: the next step if it is known here."""
     try:
         yield
     except CoderError as error:
-        raise CoderError(error.code, action) from error
+        raise CoderError(error.code, action, hint) from error
 
 
 def error_text(error: CoderError, *, is_terminal: bool, suggest: Callable[[Missing], list[str]] | None = None) -> str:
@@ -54,7 +54,9 @@ def error_text(error: CoderError, *, is_terminal: bool, suggest: Callable[[Missi
     is_others = answer.hint == NOT_THE_API
     own_hint = next((item.hint for item in chain[: chain.index(answer)] if isinstance(item, CoderError)), "")
     if answer.status == 401 and not is_others:
-        lines.append(f"Suggestion: {own_hint}" if own_hint else _LOGIN)
+        if is_terminal and answer.detail:
+            lines.append(answer.detail)  # whether the token is malformed, unknown or expired
+        lines.append(f"Suggestion: {own_hint}" if own_hint and is_terminal else _LOGIN)
     elif answer.detail:
         lines.append(answer.detail)
     hint = step or next((item.hint for item in chain if isinstance(item, CoderError) and item.hint), "")

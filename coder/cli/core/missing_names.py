@@ -78,6 +78,17 @@ LOOKUPS = (
 """Kinds of resources; the first that matches counts, so longer paths come first."""
 
 
+_COLLECTIONS = {
+    "templates": "templates",
+    "templateversions": "template versions",
+    "provisionerkeys": "provisioner keys",
+    "groups": "groups",
+    "members/roles": "roles",
+}
+"""Collections of an organization, whose creation answers 404 without a permission, and their nouns."""
+_CREATED = re.compile(rf"/organizations/[^/]+/({'|'.join(_COLLECTIONS)})")
+
+
 @dataclass(frozen=True, slots=True)
 class Missing:
     """A resource that the server does not show to the caller."""
@@ -89,10 +100,14 @@ class Missing:
     names: str
     "Path of the list of names; empty without one."
     command: str
+    is_collection: bool = False
+    "Whether the request would have created one, in an organization that the caller can see."
 
     @property
     def text(self) -> str:
         """Return the sentence for people."""
+        if self.is_collection:
+            return f"you are not allowed to create {self.noun} in this organization"
         full = f"{self.owner}/{self.name}" if self.owner else self.name
         return f"there is no {self.noun} {quoted(full)} that you can see"
 
@@ -102,12 +117,16 @@ def missing_resource(error: HttpError) -> Missing | None:
     if error.status != 404 or not error.is_enveloped or not error.path.startswith("/api/v2/"):
         return None
     path = error.path.removeprefix("/api/v2")
+    if error.method == "POST" and (created := _CREATED.fullmatch(path)):
+        return Missing(_COLLECTIONS[created[1]], "", "", "", "", is_collection=True)
     for lookup in LOOKUPS:
         if match := lookup.path.fullmatch(path):
             *before, name = match.groups()
             owner = unquote(before[0]) if lookup.noun in {"workspace", "task"} and before else ""
             is_id = _ID.fullmatch(name) is not None
             names = f"/api/v2{lookup.names.format(*before)}" if lookup.names and not is_id else ""
+            if quoted(unquote(name)) in error.message:
+                return None  # the server names it
             return Missing(lookup.noun, unquote(name), "" if owner == "me" else owner, names, lookup.command)
     return None
 
@@ -134,6 +153,8 @@ def advice(missing: Missing, suggested: list[str]) -> str:
     """Return the next step."""
     if suggested:
         return f"Did you mean {' or '.join(quoted(name) for name in suggested)}?"
+    if missing.is_collection:
+        return "Ask an administrator of the organization for a role that allows it."
     return f"List what you can see with `{missing.command}`." if missing.command else ""
 
 

@@ -34,6 +34,49 @@ def near_misses(word: str, candidates: Iterable[str]) -> list[str]:
     return [by_folded[found] for found in get_close_matches(word.casefold(), by_folded, n=3)]
 
 
+def name_hint(name: str, known: Iterable[str], list_command: str) -> str:
+    """Return the next step for an unknown name: the names that were probably meant, or the command that lists all."""
+    found = [f'"{item}"' for item in near_misses(name, known)]
+    if found:
+        return f"Did you mean {' or '.join(found)}?"
+    return f"List what you can see with `{list_command}`." if list_command else ""
+
+
+_QUOTED = '("[^"]*")'
+_GO_FAULTS = (
+    (
+        re.compile(rf"strconv\.ParseInt: parsing {_QUOTED}: invalid syntax"),
+        r"\1 is not a whole number",
+        "Write a number, like 3.",
+    ),
+    (
+        re.compile(rf"strconv\.ParseInt: parsing {_QUOTED}: value out of range"),
+        r"\1 is out of range",
+        "Write a smaller number.",
+    ),
+    (
+        re.compile(rf"strconv\.ParseBool: parsing {_QUOTED}: invalid syntax"),
+        r"\1 is not a truth value",
+        "Write true or false.",
+    ),
+    (
+        re.compile(rf"time: (?:missing unit in|invalid) duration {_QUOTED}"),
+        r"\1 is not a duration",
+        "Write it like 90s, 15m or 2h30m.",
+    ),
+)
+"""Texts of Go's packages that scripts know, the same for people, and the next step."""
+
+
+def plain_fault(message: str) -> tuple[str, str]:
+    """Return a message without the names of Go's packages, and the next step; "" for other messages."""
+    for pattern, plain, step in _GO_FAULTS:
+        text, count = pattern.subn(plain, message)
+        if count:
+            return text, step
+    return message, ""
+
+
 def for_usage_error(message: str, options: Sequence[Option]) -> str:
     """Return the line that follows the message of an invalid command line; "" without a close match."""
     if match := _UNKNOWN_FLAG.search(message):

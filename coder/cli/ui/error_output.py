@@ -14,7 +14,7 @@ from coder.cli.core.failures import defect_text, error_text, missing_note, unkno
 from coder.cli.core.missing_names import Missing, suggested_names
 from coder.cli.core.options import GLOBAL_OPTIONS, Options
 from coder.cli.core.parsing import UsageError
-from coder.cli.core.suggestions import for_subcommand, for_usage_error
+from coder.cli.core.suggestions import for_subcommand, for_usage_error, plain_fault
 from coder.net.request_log import REQUESTS
 
 DAEMONS = frozenset({"agent", "provisioner start", "provisionerd start", "server", "workspace-proxy server"})
@@ -35,7 +35,11 @@ def report_error(
 def report_usage(command: Command[Options], error: UsageError) -> int:
     """Print what is wrong with the command line, and what was probably meant. Return the exit code."""
     suggestion = for_usage_error(error.message, (*command.options, *GLOBAL_OPTIONS))
-    sys.stderr.write(f"{error.message}\n{suggestion}")
+    message = error.message
+    if sys.stderr.isatty():  # scripts get upstream's line
+        message, step = plain_fault(message)
+        suggestion = suggestion or (f"{step}\n" if step else "")
+    sys.stderr.write(f"{message}\n{suggestion}")
     return 1
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 from sqlalchemy import text
 
-from coder.base.errors import CoderError
+from coder.base.errors import CoderError, explain_error
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
 from coder.coderd.store.engine.availability import DRIVER_ERRORS, DatabaseAwayError, means_unavailable
@@ -64,7 +64,7 @@ async def wait_for_database(database: Database, patience: float = PATIENCE) -> N
             if is_final or trio.current_time() + rest > until:
                 raise _unreachable(database, error) from error
             if not is_logged:
-                _log.warn("waiting for the PostgreSQL server", seconds=patience, error=error)
+                _log.warn("waiting for the PostgreSQL server", seconds=patience, error=explain_error(error))
                 is_logged = True
         else:
             return

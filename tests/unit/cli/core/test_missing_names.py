@@ -88,6 +88,18 @@ def test_every_lookup_has_case() -> None:
         assert any(lookup.path.fullmatch(path) and lookup.noun in text for path, text, _ in cases), lookup.noun
 
 
+@pytest.mark.parametrize("collection", ["templates", "templateversions", "provisionerkeys", "groups", "members/roles"])
+def test_refused_creation_names_permission(collection: str) -> None:
+    missing = missing_resource(not_found(f"/organizations/6f2d9a5e/{collection}", "POST"))
+    assert missing is not None and missing.text.startswith("you are not allowed to create")
+    assert "administrator" in advice(missing, [])
+
+
+def test_named_resource_is_not_named_twice() -> None:
+    body = b'{"message": "No template version found by name \\"v9\\"."}'
+    assert missing_resource(refused_request("GET", "/api/v2/templates/t/versions/v9", 404, body)) is None
+
+
 def test_other_errors_stay_as_they_are() -> None:
     assert missing_resource(HttpError(404, "no envelope")) is None
     assert missing_resource(refused_request("GET", "/api/v2/users/x", 403, ENVELOPE)) is None

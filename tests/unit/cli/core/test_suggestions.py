@@ -9,7 +9,8 @@ import pytest
 from coder.cli.core.command import load
 from coder.cli.core.command_table import COMMANDS
 from coder.cli.core.options import GLOBAL_OPTIONS
-from coder.cli.core.suggestions import misspelt_variables, nearest
+from coder.cli.core.parsing import UsageError, parse
+from coder.cli.core.suggestions import misspelt_variables, nearest, plain_fault
 from coder.coderd.config.options import OPTIONS
 from tests.kit.programs.command_line import run_cli
 
@@ -60,6 +61,37 @@ def test_own_variables_are_no_typos(name: str) -> None:
     everything = {option.env: "x" for other in COMMANDS for option in load(other).options if option.env}
     known = [option.env for option in (*load(name).options, *GLOBAL_OPTIONS)]
     assert not list(misspelt_variables(everything, known))
+
+
+@pytest.mark.parametrize(
+    ("line", "plain", "step"),
+    [
+        ("server --provisioner-daemons=abc", '"abc" is not a whole number', "Write a number"),
+        ("server --provisioner-daemons=99999999999999999999", "is out of range", "smaller"),
+        ("server --tls-enable=maybe", '"maybe" is not a truth value', "true or false"),
+        ("server --session-duration=5", '"5" is not a duration', "15m"),
+        ("server --session-duration=soon", '"soon" is not a duration', "15m"),
+    ],
+)
+async def test_wrong_values_get_next_step(line: str, plain: str, step: str, tmp_path: Path) -> None:
+    done = await run_cli(line.split(), home=tmp_path)
+    assert done.code == 1
+    text, next_step = plain_fault(done.stderr)
+    assert step in next_step
+    assert plain in text and "strconv" not in text and "time:" not in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_wrong_value_of_every_option(name: str) -> None:
+    """Checks each option whose kind rejects values: the message names the flag, and a next step follows."""
+    command = load(name)
+    for option in command.options:
+        if option.kind in {"int", "bool", "duration"} and option.flag and option.flag != "help":
+            with pytest.raises(UsageError) as caught:
+                parse(command, [f"--{option.flag}=no-value"], {})
+            plain, step = plain_fault(caught.value.message)
+            assert f"--{option.flag}" in plain and step, caught.value.message
+            assert "strconv" not in plain and "time:" not in plain
 
 
 def test_nearest_ignores_case() -> None:
