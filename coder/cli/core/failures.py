@@ -13,13 +13,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+from coder.base.config import process_environment
 from coder.base.errors import CoderError, causes, explain_error
 from coder.base.quoted import quoted
 from coder.base.version import versions_match
 from coder.cli.core.missing_names import Missing, advice, missing_resource
+from coder.cli.core.suggestions import plain_fault
 from coder.net.errors import NOT_THE_API, HttpError
 
 _LOGIN = "Suggestion: Try logging in using 'coder login'."
+
+_OVERRIDDEN = "Correct or unset CODER_SESSION_TOKEN, which replaces the session of `coder login`."
 
 
 @contextmanager
@@ -36,7 +40,8 @@ def error_text(error: CoderError, *, is_terminal: bool, suggest: Callable[[Missi
     chain = list(causes(error))
     answer = next((item for item in chain if isinstance(item, HttpError)), None)
     if answer is None:
-        return explain_error(error, with_hint=is_terminal)
+        text = explain_error(error, with_hint=is_terminal)
+        return plain_fault(text)[0] if is_terminal else text
     traced = [item.message for item in chain[: chain.index(answer)] if isinstance(item, CoderError)]
     message = answer.message or f"HTTP {answer.status}"
     missing = missing_resource(answer) if is_terminal else None
@@ -56,7 +61,8 @@ def error_text(error: CoderError, *, is_terminal: bool, suggest: Callable[[Missi
     if answer.status == 401 and not is_others:
         if is_terminal and answer.detail:
             lines.append(answer.detail)  # whether the token is malformed, unknown or expired
-        lines.append(f"Suggestion: {own_hint}" if own_hint and is_terminal else _LOGIN)
+        step = own_hint or (_OVERRIDDEN if process_environment().get("CODER_SESSION_TOKEN") else "")
+        lines.append(f"Suggestion: {step}" if step and is_terminal else _LOGIN)
     elif answer.detail:
         lines.append(answer.detail)
     hint = step or next((item.hint for item in chain if isinstance(item, CoderError) and item.hint), "")

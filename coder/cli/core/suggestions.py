@@ -45,12 +45,12 @@ def name_hint(name: str, known: Iterable[str], list_command: str) -> str:
 _QUOTED = '("[^"]*")'
 _GO_FAULTS = (
     (
-        re.compile(rf"strconv\.ParseInt: parsing {_QUOTED}: invalid syntax"),
+        re.compile(rf"strconv\.Parse(?:Int|Uint): parsing {_QUOTED}: invalid syntax"),
         r"\1 is not a whole number",
         "Write a number, like 3.",
     ),
     (
-        re.compile(rf"strconv\.ParseInt: parsing {_QUOTED}: value out of range"),
+        re.compile(rf"strconv\.Parse(?:Int|Uint): parsing {_QUOTED}: value out of range"),
         r"\1 is out of range",
         "Write a smaller number.",
     ),
