@@ -33,7 +33,7 @@ def stamp() -> str:
 
 
 def script_hashes(site: Path) -> list[str]:
-    """Return the sources of a Content-Security-Policy (CSP level 3, section 2.3.1) for the pages' inline scripts."""
+    """Return the sources of a Content-Security-Policy for the pages' inline scripts."""
     found = {text for path in site.rglob("*.html") for text in _INLINE.findall(path.read_text(encoding="utf-8"))}
     digests = (hashlib.sha256(text.encode()).digest() for text in found)
     return sorted(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)

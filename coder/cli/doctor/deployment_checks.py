@@ -11,10 +11,13 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import quote
 
 import trio
+from msgspec import ValidationError, to_builtins
 
 from coder.api.access.keys import APIKey
 from coder.api.base.answers import read_answer
 from coder.api.people.users import User
+from coder.api.site.build_info import BuildInfoResponse
+from coder.api.site.health import HealthcheckReport
 from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.base.errors import CoderError, causes
 from coder.base.version import BUILD_VERSION
@@ -119,16 +122,16 @@ async def check_api(examination: Examination) -> list[Finding]:
     try:
         async with HttpClient(policy.with_token(None)) as http:
             answer = await http.request("GET", "/api/v2/buildinfo")
-            info = answer.json()
+            info = read(answer, BuildInfoResponse)
     except CoderError as error:
         return [from_error("http", "HTTP", error, "Check the URL, and the proxies between.")]
-    if not isinstance(info, dict) or "version" not in info:
+    except ValidationError:
         return [failure("http", "HTTP", f"{policy.url} is not a Coder server", "Check the URL.")]
     examination.is_reachable = True
     return [
         ok("http", "HTTP", f"the API at {policy.url} answers"),
         judge_clock(_skew(answer, before, examination.now())),
-        judge_versions(BUILD_VERSION, str(info["version"])),
+        judge_versions(BUILD_VERSION, info.version),
     ]
 
 
@@ -186,7 +189,8 @@ async def check_health(examination: Examination) -> list[Finding]:
         return []
     async with HttpClient(examination.policy) as http:
         try:
-            return judge_health((await http.request("GET", "/api/v2/debug/health")).json())
+            report = read(await http.request("GET", "/api/v2/debug/health"), HealthcheckReport)
+            return judge_health(to_builtins(report))
         except HttpError as error:
             if error.status in {403, 404}:
                 return [skipped("health", "Health", "this session may not read the server's health report")]

@@ -10,7 +10,7 @@ from coder.base.version import versions_match
 from coder.cli.doctor.findings import Finding, failure, ok, skipped, warning
 
 SKEW_WARNING = timedelta(seconds=30)
-"""One period of a sign-in code (RFC 6238 section 5.2)."""
+"""One period of a sign-in code (TOTP)."""
 SKEW_ERROR = timedelta(minutes=5)
 EXPIRY_WARNING = timedelta(days=14)
 SESSION_WARNING = timedelta(hours=1)

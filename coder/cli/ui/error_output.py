@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
+from typing import cast
 
 from coder.base.errors import CoderError
+from coder.base.json_types import Json
 from coder.base.version import BUILD_VERSION
 from coder.cli.core import session
 from coder.cli.core.command import Command, Invocation
@@ -114,7 +116,12 @@ def _suggest(invocation: Invocation[Options] | None, missing: Missing) -> list[s
         return []
     try:
         client = session.client(invocation)
-        return suggested_names(missing, lambda path: client.request("GET", path).json())
+
+        def fetch(path: str) -> Json:
+            answer = client.request("GET", path)
+            return cast("Json", answer.json())  # of any shape: only names are read
+
+        return suggested_names(missing, fetch)
     except (CoderError, OSError):
         return []
 

@@ -1,6 +1,6 @@
 """The documentation that is built into the server (`scripts/docs --pack`), and the addresses of its pages.
 
-Members of the archive are deflated: they are sent as gzip (RFC 1952) without compressing them again.
+Members of the archive are deflated: they are sent as gzip without compressing them again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ARCHIVE = Path(__file__).resolve().parents[3] / "dashboard/documentation.zip"
 _HASHES = "scripts.txt"
 _GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff"
-"""RFC 1952 section 2.3: deflate, no name and no time, best compression, unknown system."""
+"""Head of a gzip member: deflate, no name and no time, best compression, unknown system."""
 _LOCAL_HEADER = 30
 """Bytes of a local file header before name and extra field (APPNOTE 4.3.7)."""
 
