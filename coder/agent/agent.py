@@ -435,7 +435,8 @@ def _explain(group: BaseExceptionGroup[BaseException], config: AgentConfig) -> N
         return
     if isinstance(error, HttpError) and is_refused and error.status == 401:
         log.error(
-            "the server does not accept this agent's token; a newer build of the workspace has a new one",
+            "the server does not accept this agent's token; a newer build of the workspace has a new one "
+            "(`coder external-workspaces agent-instructions` prints it)",
             url=url,
             detail=error.message,
         )

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from coder.base.json_types import Json
 from coder.net.blocking_http import BadAnswerError, DisconnectedError, HttpConnection, TunnelRefusedError
-from coder.net.errors import NetError, error_from_body, not_an_answer, proxy_refusal, tls_failure
+from coder.net.errors import NetError, not_an_answer, proxy_refusal, refused_request, tls_failure
 from coder.net.policy import (
     DialPolicy,
     common_headers,
@@ -95,7 +95,7 @@ class BlockingClient:
         finally:
             REQUESTS.note(method, self.policy.url.rstrip("/") + path, status, monotonic() - began)
         if status not in expect:
-            raise error_from_body(status, answer.body)
+            raise refused_request(method, path, status, answer.body)
         return answer
 
     def _exchange(self, method: str, target: str, body: bytes | None, fields: dict[str, str]) -> HttpAnswer:

@@ -108,6 +108,8 @@ class HttpError(CoderError):
         self.validations = validations or []
         self.is_enveloped = is_enveloped
         "Whether the body was the API's own error: the server itself sent it, no proxy."
+        self.method = self.path = ""
+        "Method and path of the refused request; empty if the caller does not know them."
 
     def __str__(self) -> str:
         parts = [self.message or f"HTTP {self.status}"]
@@ -121,6 +123,13 @@ def is_own_refusal(error: BaseException) -> bool:
     """Return whether the server itself refused, in the API's format. Other answers may be a middlebox's, while the
     server restarts: they say nothing about the request."""
     return isinstance(error, HttpError) and error.is_enveloped
+
+
+def refused_request(method: str, path: str, status: int, body: bytes) -> HttpError:
+    """Return the error for the answer to a request; `path` may have a query."""
+    error = error_from_body(status, body)
+    error.method, error.path = method, path.partition("?")[0]
+    return error
 
 
 def error_from_body(status: int, body: bytes) -> HttpError:

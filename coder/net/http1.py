@@ -20,7 +20,7 @@ from coder.base.json_types import Json
 from coder.net import blocking_http
 from coder.net.bounded_http import BoundedHttp, HttpEvent
 from coder.net.dial import connect
-from coder.net.errors import NetError, error_from_body, not_an_answer, tls_failure
+from coder.net.errors import NetError, error_from_body, not_an_answer, refused_request, tls_failure
 from coder.net.masking import masked
 from coder.net.policy import DialPolicy, common_headers, forwarding, is_proxy_login, refused_forwarding
 from coder.net.request_log import REQUESTS
@@ -129,7 +129,7 @@ class HttpClient:
                 response = await self._read_whole(method, path, body, extra, limit)
                 status = response.status
                 if status not in expect:
-                    raise error_from_body(status, response.body)
+                    raise refused_request(method, path, status, response.body)
                 return response
         finally:
             REQUESTS.note(method, self.policy.url.rstrip("/") + path, status, trio.current_time() - began)

@@ -60,7 +60,8 @@ def _lifetime(invocation: Invocation[TokensCreateOptions], client: BlockingClien
     try:
         requested = parse_duration(text)
     except CoderError as error:
-        raise CoderError("lifetime", f'parse lifetime: invalid duration format: "{text}"') from error.__cause__
+        message = f'parse lifetime: invalid duration format: "{text}"'
+        raise CoderError("lifetime", message, "Write it like 90m, 24h or 7d.") from error.__cause__
     if requested > longest:
         raise CoderError(
             "lifetime",

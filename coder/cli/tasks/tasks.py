@@ -18,6 +18,7 @@ from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
 from coder.cli.core.options import YesOption
+from coder.cli.core.suggestions import name_hint
 from coder.cli.declarations.tasks.tasks import (
     COLUMNS,
     CREATE,
@@ -166,7 +167,11 @@ def _version(invocation: Invocation[TaskCreateOptions], client: BlockingClient) 
         missing = (
             f'no template found with the name "{template_name}"' if template_name else "no template supports tasks"
         )
-        raise CoderError("no_template", missing, 'A template for tasks has a "coder_ai_task" resource.')
+        hint = 'A template for tasks has a "coder_ai_task" resource.'
+        if template_name:
+            known = read(client.request("GET", "/api/v2/templates"), list[Template])
+            hint = name_hint(template_name, (item.name for item in known), "coder templates list")
+        raise CoderError("no_template", missing, hint)
     if len(templates) > 1:
         names = ", ".join(sorted(f"{template.organization_name}/{template.name}" for template in templates))
         raise CoderError("ambiguous", f"several templates match: {names}", "Choose one with --template and --org.")
