@@ -64,7 +64,7 @@ class Pair:
             connection = ["-h", str(cluster.sockets), "-U", "coder", "-d", "coder"]
             command = [str(self.programs / "psql"), "-XAt", *connection, "-c", statement]
             options = postgres_process.spawn_options(cluster)
-            return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options).stdout.strip()
+            return str(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options).stdout).strip()
 
         return await trio.to_thread.run_sync(work)
 
