@@ -19,7 +19,7 @@ import trio
 from coder.net import blocking_http
 from coder.net.bounded_http import BoundedHttp
 from coder.net.dial import connect
-from coder.net.errors import NetError, error_from_body, not_an_answer, tls_failure
+from coder.net.errors import NetError, UnansweredUpgrade, error_from_body, not_an_answer, tls_failure
 from coder.net.masking import masked
 from coder.net.policy import DialPolicy, common_headers, forwarding, refused_forwarding
 from coder.net.request_log import REQUESTS
@@ -122,7 +122,7 @@ class HttpClient:
                 response = await self._read_whole(method, path, body, extra, limit)
                 status = response.status
                 if status not in expect:
-                    raise error_from_body(status, response.body)
+                    raise error_from_body(status, response.body, response.headers.get("retry-after", ""))
                 return response
         finally:
             REQUESTS.note(method, self.policy.url.rstrip("/") + path, status, trio.current_time() - began)
@@ -294,7 +294,7 @@ async def upgrade(
         connection = _Connection(await connect(policy, forwarded=True))
     with trio.move_on_after(timeout):
         return await _upgraded(policy, connection, prefix + target_of(policy, path), [*headers, *extra])
-    raise NetError("timeout", f"{masked(policy.url)} did not answer an upgrade within {timeout:g} s")
+    raise UnansweredUpgrade("timeout", f"{masked(policy.url)} did not answer an upgrade within {timeout:g} s")
 
 
 async def _upgraded(
@@ -314,7 +314,8 @@ async def _upgraded(
         if not isinstance(event, h11.Response):
             raise NetError("protocol", f"{masked(policy.url)} closed the connection instead of upgrading it")
         answer = StreamedResponse(connection, event)
-        raise error_from_body(answer.status, await answer.first(MAX_REFUSAL))
+        body = await answer.first(MAX_REFUSAL)
+        raise error_from_body(answer.status, body, answer.headers.get("retry-after", ""))
     except (trio.BrokenResourceError, h11.RemoteProtocolError) as error:
         await _drop(connection)
         raise _no_answer(policy, error) from error

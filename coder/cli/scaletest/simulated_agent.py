@@ -25,6 +25,7 @@ from coder.domain.agents.reporting import API_VERSION, BANNER_INTERVAL, VITALS_I
 from coder.mesh.errors import MeshError
 from coder.mesh.keys import PrivateKey
 from coder.mesh.relay import hold_link
+from coder.net.errors import requested_delay
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.errors import RpcError
@@ -93,19 +94,20 @@ class SimulatedAgent:
         """Stay connected until cancelled."""
         delay = FIRST_DELAY
         while True:
-            began = trio.current_time()
+            began, requested = trio.current_time(), 0.0
             self._figures.attempts += 1
             try:
                 await self._connect(began)
             # The session and the relay link end together when the server does: the first error stands for both.
             except* (CoderError, MeshError, OSError, trio.BrokenResourceError, trio.EndOfChannel) as group:
                 self._figures.note_error(next(leaves(group)))
+                requested = requested_delay(group)
             if self._is_connected:
                 self._is_connected = False
                 self._figures.connected -= 1
                 self._figures.lost += 1
                 delay = FIRST_DELAY
-            await trio.sleep(delay * random.uniform(0.5, 1.0))
+            await trio.sleep(max(delay * random.uniform(0.5, 1.0), requested))
             delay = min(2 * delay, LONGEST_DELAY)
 
     async def _connect(self, began: float) -> None:
