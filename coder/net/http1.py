@@ -20,7 +20,14 @@ from coder.base.json_types import Json
 from coder.net import blocking_http
 from coder.net.bounded_http import BoundedHttp, HttpEvent
 from coder.net.dial import connect
-from coder.net.errors import NetError, error_from_body, not_an_answer, refused_request, tls_failure
+from coder.net.errors import (
+    NetError,
+    UnansweredUpgrade,
+    error_from_body,
+    not_an_answer,
+    refused_request,
+    tls_failure,
+)
 from coder.net.masking import masked
 from coder.net.policy import DialPolicy, common_headers, forwarding, is_proxy_login, refused_forwarding
 from coder.net.request_log import REQUESTS
@@ -129,7 +136,8 @@ class HttpClient:
                 response = await self._read_whole(method, path, body, extra, limit)
                 status = response.status
                 if status not in expect:
-                    raise refused_request(method, path, status, response.body)
+                    retry_after = response.headers.get("retry-after", "")
+                    raise refused_request(method, path, status, response.body, retry_after)
                 return response
         finally:
             REQUESTS.note(method, self.policy.url.rstrip("/") + path, status, trio.current_time() - began)
@@ -302,7 +310,7 @@ async def upgrade(
         connection = _Connection(await connect(policy, forwarded=True))
     with trio.move_on_after(timeout):
         return await _upgraded(policy, connection, prefix + target_of(policy, path), [*headers, *extra])
-    raise NetError("timeout", f"{masked(policy.url)} did not answer an upgrade within {timeout:g} s")
+    raise UnansweredUpgrade("timeout", f"{masked(policy.url)} did not answer an upgrade within {timeout:g} s")
 
 
 async def _upgraded(
@@ -322,7 +330,8 @@ async def _upgraded(
         if not isinstance(event, h11.Response):
             raise NetError("protocol", f"{masked(policy.url)} closed the connection instead of upgrading it")
         answer = StreamedResponse(connection, event)
-        raise error_from_body(answer.status, await answer.first(MAX_REFUSAL))
+        body = await answer.first(MAX_REFUSAL)
+        raise error_from_body(answer.status, body, answer.headers.get("retry-after", ""))
     except (trio.BrokenResourceError, h11.RemoteProtocolError) as error:
         await _drop(connection)
         raise _no_answer(policy, error) from error

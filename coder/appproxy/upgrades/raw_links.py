@@ -196,6 +196,7 @@ _REASONS = {
     428: "Precondition Required",
     429: "Too Many Requests",
     500: "Internal Server Error",
+    503: "Service Unavailable",
 }
 
 LinkHandler = Callable[[Never, Upgrade], Awaitable[object]]

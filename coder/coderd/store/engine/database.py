@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
@@ -30,7 +30,7 @@ from coder.coderd.store.access.auth_changes import take_mark, watch_statements
 from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability, DatabaseAwayError, means_unavailable
 from coder.coderd.store.engine.connection_string import parse_connection_string
 from coder.coderd.store.engine.listening import Listeners, PgListening, PgNotificationCounters
-from coder.coderd.store.engine.new_connections import prepare_connections
+from coder.coderd.store.engine.new_connections import Connector, prepare_connections
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -165,7 +165,9 @@ class Database:
         connection = parse_connection_string(url)
         arguments = _with_password_in_thread(connection.arguments())
         self.connect_arguments = arguments
-        """Keyword arguments of `asyncpg.connect`."""
+        """Keyword arguments of `connect`."""
+        self.connect = Connector()
+        self.tcp_options: Mapping[str, int] = connection.socket_options()
         self._thread = LoopThread()
         # Connections above the number kept idle are opened for a burst and closed after it; 0 would mean no limit
         # there.
@@ -183,6 +185,7 @@ class Database:
             # Unnamed prepared statements would be planned each time; the cache below is per connection.
             connect_args={
                 **arguments,
+                "async_creator_fn": self.connect,
                 "prepared_statement_cache_size": 500,
             },
             json_deserializer=msgspec.json.decode,  # five times as fast as the standard library's
@@ -198,9 +201,7 @@ class Database:
         """Generation of identities and permissions; it grows with every change, before the author of the change is
         notified."""
         watch_statements(self._engine.sync_engine)
-        prepare_connections(
-            self._engine.sync_engine, connection.socket_options(), {**_SETTINGS, **connection.session_settings()}
-        )
+        prepare_connections(self._engine.sync_engine, self.tcp_options, {**_SETTINGS, **connection.session_settings()})
 
     async def run(self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run one transaction: commit when `fn(tx, …)` returns, roll back when it raises or the caller is cancelled.
