@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from coder.api.base.enums import LoginType
 from coder.api.base.refusals import Refusal
 from coder.coderd.services.login.login_conversion import Conversion, proof_of
 from coder.coderd.services.login.oauth_exchange import TokenGrant
@@ -43,7 +44,7 @@ class LoginRefused(Refusal):
 class Attempt:
     """A login attempt after the provider's callback."""
 
-    login_type: str
+    login_type: LoginType
     person: Person
     granted: TokenGrant
     claims: Mapping[str, Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import msgspec
@@ -46,7 +46,7 @@ async def get_acl(ctx: Context, subject: Subject, template_id: UUID) -> Template
             msgspec.convert({**msgspec.to_builtins(user_view(user)), "role": user_acl[str(user.id)]}, TemplateUser)
             for user in people
         ],
-        group=[TemplateGroup(**_group(group), role=cast("Any", group_acl[str(group.id)])) for group in groups],
+        group=[TemplateGroup(**_group(group), role=group_acl[str(group.id)]) for group in groups],
     )
 
 
