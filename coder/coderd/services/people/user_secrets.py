@@ -19,6 +19,7 @@ from coder.api.people.user_secrets import (
 )
 from coder.base.errors import CoderError
 from coder.base.ids import new_uuid
+from coder.base.json_types import as_object, as_text
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.field_checks import check_request
@@ -176,7 +177,6 @@ async def import_secrets(
 
 async def _parse(ctx: Context, user: UserRow, request: ImportUserSecretsRequest) -> Mapping[str, str]:
     sandbox = ctx.services.api.sandbox
-    pairs: dict[str, str] | str
     try:
         pairs = await sandbox.call(
             "secrets", {"format": request.format, "content": request.content}, caller=str(user.id)
@@ -187,9 +187,10 @@ async def _parse(ctx: Context, user: UserRow, request: ImportUserSecretsRequest)
         raise InvalidFields(("content", error.message)) from error
     if isinstance(pairs, str):
         raise InvalidFields(("content", pairs))
+    pairs = as_object(pairs)
     if not 0 < len(pairs) <= _MAX_IMPORT:
         raise InvalidFields(("content", f"must have 1 to {_MAX_IMPORT} secrets"))
-    return pairs
+    return {name: as_text(value) for name, value in pairs.items()}
 
 
 _TAKEN = {
