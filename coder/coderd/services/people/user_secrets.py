@@ -6,7 +6,7 @@ Only their owner may use them; an owner of the site may not, either.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
@@ -30,6 +30,7 @@ from coder.coderd.services.foundation.sandbox import (
     refused_evaluation,
 )
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
+from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.people import system_user_secrets
 from coder.coderd.store.people import user_secrets as store
 from coder.coderd.store.people.user_secrets import UserSecretRow
@@ -123,7 +124,7 @@ async def update_secret(
     """Change a secret; absent fields stay unchanged. Raises Forbidden, NotFound, InvalidFields, Conflict."""
     _require(subject, "update", user)
     row = await ctx.db.read(_load, subject, "update", user.id, name)
-    values: dict[str, Any] = {
+    values: ColumnValues = {
         field: getattr(request, field)
         for field in ("description", "env_name", "file_path", "enabled")
         if getattr(request, field) is not UNSET
@@ -131,14 +132,15 @@ async def update_secret(
     whole = CreateUserSecretRequest(  # validate the whole secret, not the change alone
         name=row.name,
         value="kept" if request.value is UNSET else request.value,
-        env_name=values.get("env_name", row.env_name),
-        file_path=values.get("file_path", row.file_path),
-        enabled=values.get("enabled", row.enabled),
+        env_name=row.env_name if request.env_name is UNSET else request.env_name,
+        file_path=row.file_path if request.file_path is UNSET else request.file_path,
+        enabled=row.enabled if request.enabled is UNSET else request.enabled,
     )
     check_request(whole)
     if request.value is not UNSET:
         values["value"] = _sealer(ctx).seal(request.value)
-    values["updated_at"] = now = ctx.clock.now()
+    now = ctx.clock.now()
+    values["updated_at"] = now
 
     async def write(tx: Tx) -> None:
         async with within_limit(tx, "secrets", user.id, now):

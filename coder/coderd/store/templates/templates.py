@@ -144,13 +144,13 @@ class TemplateChanges(TypedDict, total=False):
     time_til_dormant_ms: int
     time_til_dormant_autodelete_ms: int
     require_active_version: bool
-    max_port_share_level: str
+    max_port_share_level: WorkspaceAgentPortShareLevel
     cors_behavior: str
     use_classic_parameter_flow: bool
     disable_module_cache: bool
     agents_allowed: bool
-    user_acl: Mapping[str, str]
-    group_acl: Mapping[str, str]
+    user_acl: Mapping[str, TemplateRole]
+    group_acl: Mapping[str, TemplateRole]
 
 
 async def update_template(tx: Tx, template_id: UUID, **values: Unpack[TemplateChanges]) -> None:
