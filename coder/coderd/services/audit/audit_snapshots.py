@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from coder.api.base import codec
 from coder.api.base.refusals import Refusal
+from coder.base.json_types import Json
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import AuditSnapshot as AuditSnapshot
 from coder.coderd.store.engine.names import as_id
@@ -26,7 +27,7 @@ from coder.domain.notifications.notification_texts import BY_ID
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
-ReadSettings = Callable[..., Awaitable[Any]]
+ReadSettings = Callable[..., Awaitable[object]]
 """(ctx, subject, path arguments) -> the settings as the API has them. Raises a refusal without read permission."""
 
 
@@ -35,7 +36,7 @@ class ObjectReference:
     """Object of a request, as far as the request names it."""
 
     kind: str
-    key: Any
+    key: UUID | Json
     "Key from the path, the request or the response: an id, a name, `me`, an object with an id."
     arguments: Sequence[str]
     "Every argument of the path."
@@ -103,7 +104,7 @@ async def _named(ctx: Context, reference: ObjectReference) -> AuditSnapshot | No
     return AuditSnapshot(object_id, name or reference.name, None, "", "", {})
 
 
-async def _key(ctx: Context, subject: Subject, reference: ObjectReference) -> Any:
+async def _key(ctx: Context, subject: Subject, reference: ObjectReference) -> UUID | Json:
     text = str(reference.key)
     match reference.kind:
         case "organization":
