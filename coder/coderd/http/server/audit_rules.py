@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coder.coderd.services.audit.audit_snapshots import ReadSettings
+from coder.coderd.services.audit.audit_snapshots import ReadOrganizationSettings, ReadSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,8 @@ class Audited:
     """Fixed name of settings."""
     settings: ReadSettings | None = None
     """Service function that returns the current settings."""
+    organization_settings: ReadOrganizationSettings | None = None
+    """The same for settings of the organization that the path names."""
 
 
 LOGIN = Audited("api_key", "login", "")

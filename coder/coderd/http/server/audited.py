@@ -11,6 +11,7 @@ import functools
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, cast
 from uuid import UUID
 
@@ -138,9 +139,12 @@ async def _objects(how: Audited, answer: Response | None) -> list[dict[str, Any]
 
 async def _take_snapshot(how: Audited, answered: dict[str, Any] | None) -> AuditSnapshot | None:
     """Return the object's current state. `answered` is None before the view has run."""
-    arguments = [str(value) for value in (request.view_args or {}).values()]
     if how.settings is not None:
-        return await snapshots.snapshot_of_settings(context(), g.caller.subject, how.settings, arguments, how.target)
+        return await snapshots.snapshot_of_settings(partial(how.settings, context(), g.caller.subject), how.target)
+    arguments = [str(value) for value in (request.view_args or {}).values()]
+    if how.organization_settings is not None:
+        read = partial(how.organization_settings, context(), g.caller.subject, arguments[0])
+        return await snapshots.snapshot_of_settings(read, how.target)
     source, _, name = how.key.partition(":")
     if source == "me":
         return None

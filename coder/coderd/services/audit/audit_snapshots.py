@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from coder.api.base import codec
@@ -27,8 +27,17 @@ from coder.domain.notifications.notification_texts import BY_ID
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
-ReadSettings = Callable[..., Awaitable[object]]
-"""(ctx, subject, path arguments) -> the settings as the API has them. Raises a refusal without read permission."""
+
+class ReadSettings(Protocol):
+    """Service function that returns settings as the API has them. Raises a refusal without read permission."""
+
+    def __call__(self, ctx: Context, subject: Subject, /) -> Awaitable[object]: ...
+
+
+class ReadOrganizationSettings(Protocol):
+    """Service function that returns settings of an organization, by its name or id. Raises as `ReadSettings` does."""
+
+    def __call__(self, ctx: Context, subject: Subject, organization: str, /) -> Awaitable[object]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +77,10 @@ async def snapshot_of_object(ctx: Context, kind: str, key: UUID | str, name: str
     return _belonging_to(snapshot) if snapshot is not None and kind == "api_key" else snapshot
 
 
-async def snapshot_of_settings(
-    ctx: Context, subject: Subject, read: ReadSettings, arguments: Sequence[str], target: str
-) -> AuditSnapshot:
+async def snapshot_of_settings(read: Callable[[], Awaitable[object]], target: str) -> AuditSnapshot:
     """Read settings of the deployment or of an organization through their own service."""
     try:
-        state = json.loads(codec.encode(await read(ctx, subject, *arguments)))
+        state = json.loads(codec.encode(await read()))
     except Refusal:  # the attempt of a caller without read permission
         return AuditSnapshot(settings_id(target), target, None, "", "", {})
     plain = {key.removeprefix("organization_"): None if value in ([], {}) else value for key, value in state.items()}

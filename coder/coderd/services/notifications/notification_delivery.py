@@ -266,10 +266,10 @@ def _password(config: ServerConfig) -> str:
     return config.email_auth_password.reveal()
 
 
-def compose(message: MessageRow, reader: UserRow, sender: str, now: datetime) -> EmailMessage:
+def compose(message: MessageRow, reader: UserRow, sender: str, now: datetime) -> EmailMessage[str, str]:
     """Return an email as text and as HTML."""
     payload = message.payload
-    mail = EmailMessage()
+    mail: EmailMessage[str, str] = EmailMessage()
     mail["From"] = sender
     mail["To"] = reader.email
     mail["Subject"] = " ".join(plain_text(payload["title"]).split())
