@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from coder.api.audit.audit import AuditAction, ResourceType
 from coder.coderd.services.audit.audit_snapshots import ReadOrganizationSettings, ReadSettings
 
 
@@ -17,8 +18,8 @@ class Audited:
     the key is `view`: the view declares it by `audited.about`.
     """
 
-    kind: str
-    action: str
+    kind: ResourceType
+    action: AuditAction
     key: str = "path:0"
     target: str = ""
     """Fixed name of settings."""

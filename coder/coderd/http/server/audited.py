@@ -17,6 +17,7 @@ from uuid import UUID
 
 from quart import Response, g, request
 
+from coder.api.audit.audit import AuditAction
 from coder.api.base.refusals import Refusal
 from coder.appproxy.http.errors import envelope_of
 from coder.base.ids import new_uuid
@@ -175,12 +176,12 @@ class _About:
     key: UUID | str
     name: str
     by: UUID | None
-    action: str
+    action: AuditAction
     before: AuditSnapshot | None
 
 
 async def about(
-    key: UUID | str, *, name: str = "", by: UUID | None = None, new: bool = False, action: str = ""
+    key: UUID | str, *, name: str = "", by: UUID | None = None, new: bool = False, action: AuditAction | None = None
 ) -> None:
     """Declare the object of a route whose key is `view`: before the change, or once a `new` object is created.
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
+from coder.api.audit.audit import AuditAction, ResourceType
 from coder.base.json_types import Json, JsonObject
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
     from coder.domain.access.policy import Subject
 
-_KIND = "api_key"
+_KIND: ResourceType = "api_key"
 """Upstream's list of audited resource types has no clients; a client is a key to its owner's workspaces."""
 
 
@@ -76,7 +77,7 @@ def change(action: Literal["create", "delete"], row: WireguardClientRow, origin:
 
 
 def _event(
-    action: str,
+    action: AuditAction,
     row: WireguardClientRow,
     origin: Origin,
     status: int,
