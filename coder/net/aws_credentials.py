@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 from coder.base.errors import CoderError
+from coder.base.json_types import Json
 from coder.domain.foundation.web_addresses import split_untrusted
 from coder.net.aws_signing import AwsCredentials
 from coder.net.blocking_http import BadAnswerError, HttpConnection
@@ -189,8 +189,8 @@ _CONTENT, _FORM = "Content-Type", "application/x-www-form-urlencoded"
 
 
 def _of_document(raw: bytes) -> AwsCredentials:
-    document: Any = json.loads(raw)
-    if not isinstance(document, dict) or document.get("Code", "Success") != "Success":
+    document: Json = json.loads(raw)
+    if not isinstance(document, Mapping) or document.get("Code", "Success") != "Success":
         raise ValueError("the metadata service has no credentials")
     return AwsCredentials(
         str(document["AccessKeyId"]),

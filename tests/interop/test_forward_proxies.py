@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from coder.base.json_types import Json, as_object
 from coder.base.secret import Secret
 from coder.net.blocking import BlockingClient
 from coder.net.errors import NetError
@@ -97,9 +98,9 @@ def policy(world: World, address: str, login: str = "") -> DialPolicy:
     return DialPolicy(url, token=Secret(world.token), proxies={"http": proxy, "https": proxy})
 
 
-def _me(chosen: DialPolicy) -> dict[str, str]:
+def _me(chosen: DialPolicy) -> dict[str, Json]:
     with contextlib.closing(BlockingClient(chosen)) as client:
-        return dict(client.request("GET", "/api/v2/users/me").json())
+        return dict(as_object(client.request("GET", "/api/v2/users/me").json()))
 
 
 async def _is_served(chosen: DialPolicy) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import cast
 
 from coder.base.errors import CoderError
 from coder.base.json_types import Json
@@ -119,7 +118,7 @@ def _suggest(invocation: Invocation[Options] | None, missing: Missing) -> list[s
 
         def fetch(path: str) -> Json:
             answer = client.request("GET", path)
-            return cast("Json", answer.json())  # of any shape: only names are read
+            return answer.json()  # of any shape: only names are read
 
         return suggested_names(missing, fetch)
     except (CoderError, OSError):

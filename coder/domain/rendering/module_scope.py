@@ -9,6 +9,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from coder.base.json_types import Json
 from coder.domain.hcl import tree
 from coder.domain.hcl import values as v
 from coder.domain.hcl.evaluate import evaluate, pairs
@@ -25,7 +26,7 @@ class RenderRequest:
 
     inputs: Mapping[str, str] = field(default_factory=dict)
     """Submitted parameter values, by parameter name."""
-    owner: Mapping[str, Value] = field(default_factory=dict)
+    owner: Mapping[str, Json] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     "Values stored with the template version."
     new_id: Callable[[], str] = lambda: "00000000-0000-4000-8000-000000000000"

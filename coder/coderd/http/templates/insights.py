@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from typing import ParamSpec, TypeVar
+from typing import Literal, ParamSpec, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -15,6 +15,7 @@ from coder.api.base.struct import ApiStruct
 from coder.api.site.deployment import DeploymentStats
 from coder.api.templates.insights import (
     DAUsResponse,
+    InsightsReportInterval,
     TemplateInsightsResponse,
     UserActivityInsightsResponse,
     UserLatencyInsightsResponse,
@@ -33,7 +34,7 @@ blueprint = Blueprint("insights", __name__, url_prefix="/api/v2")
 P = ParamSpec("P")
 T = TypeVar("T")
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
-_INTERVALS = ("", "day", "week")
+_INTERVALS: tuple[InsightsReportInterval | Literal[""], ...] = ("", "day", "week")
 _SECTIONS = ("interval_reports", "report")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -25,7 +26,7 @@ from coder.api.templates.template_versions import (
     TemplateVersionVariable,
 )
 from coder.api.workspaces.builds import WorkspaceResource
-from coder.base.json_types import JsonObject
+from coder.base.json_types import Json
 from coder.coderd.http.provisioning.job_logs import send_job_logs, stream_job_logs
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
@@ -279,7 +280,7 @@ async def _converse(form: ParameterForm, owner_id: UUID) -> None:
         await _send(await form.answer(body.id, owner_id, inputs))
 
 
-async def _send(answer: JsonObject) -> None:
+async def _send(answer: Mapping[str, Json]) -> None:
     await websocket.send(codec.encode(answer).decode())
 
 

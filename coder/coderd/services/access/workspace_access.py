@@ -6,7 +6,8 @@ is used unchecked. Changes of a template use `lock_template`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import NotFound
@@ -79,7 +80,7 @@ def template_resource(row: TemplateRow) -> Target:
     )
 
 
-def _template_actions(acl: dict[str, str]) -> dict[str, frozenset[str]]:
+def _template_actions(acl: Mapping[str, str]) -> dict[str, frozenset[str]]:
     return {key: _TEMPLATE_ROLES.get(role, _NO_ACTIONS) for key, role in acl.items()}
 
 
@@ -137,7 +138,13 @@ def readers(subject: Subject, *, dormant: bool = False) -> WorkspaceReaders:
     )
 
 
-def readable_organizations(subject: Subject, kind: str, **what: Any) -> list[UUID]:
+def readable_organizations(
+    subject: Subject,
+    kind: str,
+    *,
+    owner_id: UUID | None = None,
+    user_acl: Mapping[str, frozenset[str]] | None = None,
+) -> list[UUID]:
     """Return the organizations in which the caller may read such objects, for lists narrowed to `allowed_ids`.
 
     Lists ask with an object of the caller.
@@ -146,7 +153,11 @@ def readable_organizations(subject: Subject, kind: str, **what: Any) -> list[UUI
     return [
         organization_id
         for organization_id in allowed
-        if decide(subject, "read", Class(kind, organization_id=organization_id, narrowed=True, **what))
+        if decide(
+            subject,
+            "read",
+            Class(kind, owner_id, organization_id=organization_id, narrowed=True, user_acl=user_acl or {}),
+        )
     ]
 
 
@@ -174,7 +185,7 @@ def _required(subject: Subject, view: WorkspaceView | None, action: str) -> Work
     return view
 
 
-def _actions(acl: dict[str, str], is_dormant: bool) -> dict[str, frozenset[str]]:
+def _actions(acl: Mapping[str, str], is_dormant: bool) -> dict[str, frozenset[str]]:
     """Return the actions that a share allows; on a dormant workspace, only reading."""
     allowed = {key: WORKSPACE_ROLES.get(role, _NO_ACTIONS) for key, role in acl.items()}
     return {key: actions & _READ_ONLY for key, actions in allowed.items()} if is_dormant else allowed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msgspec import UNSET
@@ -25,11 +25,12 @@ from coder.coderd.store.agents.agent_apps import AppDetail, AppRow, AppStatusRow
 from coder.coderd.store.agents.agent_scripts import ScriptRow
 from coder.coderd.store.agents.agents import AgentRow, LogSourceRow
 from coder.domain.access.build_tokens import HIDDEN, mask_tokens
-from coder.domain.agents.agents import INACTIVE_DISCONNECT_TIMEOUT, AgentHealth, agent_health, agent_status
+from coder.domain.agents.agents import INACTIVE_DISCONNECT_TIMEOUT, AgentHealth, AgentStatus, agent_health, agent_status
 from coder.domain.workspaces.workspaces import subdomain_app_name
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.services.network.coordinator import RegionLatency
 
 
 @dataclass(slots=True)
@@ -54,7 +55,7 @@ class AgentViewContext:
     workspace_name: str = ""
     owner_username: str = ""
     inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT
-    latency: Callable[[UUID], Mapping[str, Json] | None] | None = None
+    latency: Callable[[UUID], Mapping[str, RegionLatency] | None] | None = None
     "`{latency_ms, preferred}` by region name for an agent id, as the agent reported to the coordinator."
 
 
@@ -73,7 +74,7 @@ def planned_context(ctx: Context, *, reveals: bool) -> AgentViewContext:
     return AgentViewContext(now=ctx.clock.now(), reveals=reveals, troubleshooting_url=troubleshooting_url(ctx))
 
 
-def status_of(agent: AgentRow, now: datetime, inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT) -> str:
+def status_of(agent: AgentRow, now: datetime, inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT) -> AgentStatus:
     """Return the agent's connection status at `now`."""
     return agent_status(
         now,
@@ -107,8 +108,8 @@ def present_agent(parts: AgentParts, context: AgentViewContext) -> WorkspaceAgen
         disconnected_at=_present_disconnect(agent, status) or UNSET,
         started_at=agent.started_at or UNSET,
         ready_at=agent.ready_at or UNSET,
-        status=cast("Any", status),
-        lifecycle_state=cast("Any", agent.lifecycle_state),
+        status=status,
+        lifecycle_state=agent.lifecycle_state,
         name=agent.name,
         resource_id=agent.resource_id,
         instance_id=agent.auth_instance_id or UNSET,
@@ -122,12 +123,12 @@ def present_agent(parts: AgentParts, context: AgentViewContext) -> WorkspaceAgen
         version=agent.version,
         api_version=agent.api_version,
         apps=[present_app(detail, context) for detail in apps],
-        latency=(context.latency(agent.id) if context.latency else None) or UNSET,
+        latency=_latency(agent, context) or UNSET,
         connection_timeout_seconds=agent.connection_timeout_seconds,
         troubleshooting_url=agent.troubleshooting_url or context.troubleshooting_url,
-        subsystems=cast("Any", sorted(agent.subsystems)),
+        subsystems=sorted(agent.subsystems),
         health=WorkspaceAgentHealth(healthy=health.healthy, reason=health.reason or UNSET),
-        display_apps=cast("Any", agent.display_apps),
+        display_apps=agent.display_apps,
         log_sources=[_present_source(source) for source in parts.log_sources],
         scripts=[_present_script(script, context) for script in parts.scripts],
         startup_script_behavior="blocking" if blocking else "non-blocking",
@@ -152,12 +153,12 @@ def present_app(detail: AppDetail, context: AgentViewContext) -> WorkspaceApp:
         icon=app.icon or UNSET,
         subdomain=app.subdomain,
         subdomain_name=name if app.subdomain and context.workspace_name else UNSET,
-        sharing_level=cast("Any", app.sharing_level),
+        sharing_level=app.sharing_level,
         healthcheck=_present_check(app, context),
-        health=cast("Any", app.health),
+        health=app.health,
         group=app.display_group or UNSET,
         hidden=app.hidden,
-        open_in=cast("Any", app.open_in),
+        open_in=app.open_in,
         tooltip=app.tooltip or UNSET,
         statuses=[present_status(status) for status in detail.statuses],
     )
@@ -186,7 +187,7 @@ def present_status(row: AppStatusRow) -> WorkspaceAppStatus:
         workspace_id=row.workspace_id,
         agent_id=row.agent_id,
         app_id=row.app_id,
-        state=cast("Any", row.state),
+        state=row.state,
         message=row.message,
         uri=row.uri,
         icon="",
@@ -217,5 +218,10 @@ def _present_script(row: ScriptRow, context: AgentViewContext) -> WorkspaceAgent
         timeout=row.timeout_seconds * 1_000_000_000,
         display_name=row.display_name,
         exit_code=row.exit_code if row.exit_code is not None else UNSET,
-        status=cast("Any", row.status) or UNSET,
+        status=row.status or UNSET,
     )
+
+
+def _latency(agent: AgentRow, context: AgentViewContext) -> dict[str, Json]:
+    measured = (context.latency(agent.id) if context.latency else None) or {}
+    return {name: {"preferred": region.preferred, "latency_ms": region.latency_ms} for name, region in measured.items()}

@@ -14,13 +14,14 @@ import contextlib
 import re
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import h11
 import trio
 
 from coder.appproxy.http.listener import FindOther, HttpServer, Origin, PassOn
+from coder.appproxy.http.listening_sockets import ClientStream
 from coder.base.log import get_logger
 from coder.coderd.services.foundation.sibling_messages import (
     Handler,
@@ -102,7 +103,7 @@ def _named_replica(head: h11.Request) -> UUID | None:
 
 
 def _passing_to(sibling: Sibling) -> PassOn:
-    async def pass_on(stream: Any, replayed: bytes, remote: tuple[str, int], secure: bool) -> bool:
+    async def pass_on(stream: ClientStream, replayed: bytes, remote: tuple[str, int], secure: bool) -> bool:
         message = SiblingMessage("connection", ip=remote[0], port=remote[1], secure=secure)
         try:
             if isinstance(stream, trio.SocketStream):

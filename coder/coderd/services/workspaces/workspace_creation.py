@@ -63,13 +63,16 @@ def _read_spec(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
     template_id, version_id = optional_id(body.template_id), optional_id(body.template_version_id)
     schedule = body.autostart_schedule or None
     if schedule is not None:
-        _refuse("Invalid Autostart Schedule.", parse_autostart(schedule))
+        reading = parse_autostart(schedule)
+        if isinstance(reading, FieldRefusal):
+            raise _refusal("Invalid Autostart Schedule.", reading)
     ttl_ms = body.ttl_ms if isinstance(body.ttl_ms, int) else None
-    _refuse("Invalid Workspace Time to Shutdown.", explain_ttl(ttl_ms))
+    if refusal := explain_ttl(ttl_ms):
+        raise _refusal("Invalid Workspace Time to Shutdown.", refusal)
     updates = body.automatic_updates or "never"
     if updates not in AUTOMATIC_UPDATES:
         refusal = FieldRefusal("automatic_updates", "Automatic updates must be always or never")
-        _refuse("Invalid Workspace Automatic Updates setting.", refusal)
+        raise _refusal("Invalid Workspace Automatic Updates setting.", refusal)
     return CreateSpec(
         owner_id=owner_id,
         name=body.name,
@@ -83,6 +86,5 @@ def _read_spec(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
     )
 
 
-def _refuse(message: str, reason: object) -> None:
-    if isinstance(reason, FieldRefusal):
-        raise Invalid(message, validations=[(reason.field, reason.detail)])
+def _refusal(message: str, reason: FieldRefusal) -> Invalid:
+    return Invalid(message, validations=[(reason.field, reason.detail)])

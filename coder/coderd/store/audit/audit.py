@@ -38,6 +38,8 @@ from coder.coderd.store.tables.user_skills import user_skills
 from coder.coderd.store.tables.workspaces import workspace_port_shares, workspaces
 
 if TYPE_CHECKING:
+    from coder.api.audit.audit import AuditAction, ResourceType
+    from coder.api.base.enums import WorkspaceTransition
     from coder.coderd.store.engine.database import Tx
 
 COUNT_CAP = 2000
@@ -54,11 +56,11 @@ class EntryRow:
     organization_id: UUID | None
     ip: str
     user_agent: str
-    resource_type: str
+    resource_type: ResourceType
     resource_id: UUID
     resource_target: str
     resource_icon: str
-    action: str
+    action: AuditAction
     diff: dict[str, Any]
     status_code: int
     additional_fields: dict[str, Any]
@@ -363,7 +365,7 @@ class BuildFacts:
     organization_id: UUID
     build_number: int
     reason: str
-    transition: str
+    transition: WorkspaceTransition
     initiator_id: UUID
     build_id: UUID
     template_id: UUID
