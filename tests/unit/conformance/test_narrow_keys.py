@@ -6,6 +6,7 @@ question. The refusal must come from the key's limits: a request that is refused
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import Any
 
@@ -44,6 +45,25 @@ async def test_unlisted_objects_refused(monkeypatch: pytest.MonkeyPatch) -> None
     async with narrow_world(monkeypatch, wildcard_access_url="*.apps.test") as world:
         wrong = await _differences(world)
     assert not wrong, "\n".join(wrong)
+
+
+async def test_versions_without_template_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version that no template has yet is no listed template: a key that lists single templates does not reach it."""
+    wrong, asked = [], 0
+    async with narrow_world(monkeypatch) as world:
+        listed = await world.things.thing("victim", "template")
+        key = await world.key(("template",), listed)
+        for item in operations():
+            if "/templateversions/{" not in item.rule:
+                continue
+            free = await world.things.thing("site", "free_version")
+            url = re.sub(r"(?<=/templateversions/)[^/?]+", free, await world.url(item))
+            response = await world.ask(item, key, url)
+            asked += 1
+            if not world.refused_by(("template",), response):
+                wrong.append(f"{item.name}: {response.status_code} {response.text[:200]}")
+    assert not wrong, "\n".join(wrong)
+    assert asked > 15
 
 
 async def _pairs(world: NarrowWorld) -> dict[str, tuple[str, str]]:

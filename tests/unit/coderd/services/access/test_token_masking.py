@@ -100,3 +100,19 @@ async def test_tokens_masked_in_state_logs_metadata() -> None:
             assert f"login {HIDDEN}" in text and secret not in text, (path, text)
         state = await world.get(f"/api/v2/workspacebuilds/{build['id']}/state")
         assert secret in state.text  # a site owner may connect
+
+
+async def test_tokens_masked_in_job_errors() -> None:
+    async with elsewhere() as result:
+        world, build = result.world, result.answers.build
+
+        def failed(job: Any) -> dict[str, Any]:
+            token = job.workspace_build.metadata.workspace_owner_session_token
+            return {"error": f"login {token}"} if token else dict(build(job))
+
+        result.answers.build = failed
+        workspace = await result.create("insider")
+        for name, token in (("owner", result.tokens["insider"]), ("boss", result.tokens["boss"])):
+            answer = await world.get(f"/api/v2/workspaces/{workspace['id']}", token=token)
+            assert answer.json()["latest_build"]["job"]["error"] == f"login {HIDDEN}", name
+            assert result.token_of_build and result.token_of_build not in answer.text, name
