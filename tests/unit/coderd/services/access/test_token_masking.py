@@ -10,6 +10,7 @@ from coder.domain.access.build_tokens import HIDDEN
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents.scripted_agent import connected_agent
 from tests.kit.api.http_clients import event_stream
+from tests.kit.provisioners.scripted_provisioner import agent, ended, new_version, resource
 from tests.kit.server.elsewhere import Elsewhere, elsewhere
 
 VARIABLES = {"CODER_SESSION_TOKEN", "PLACE"}
@@ -116,3 +117,18 @@ async def test_tokens_masked_in_job_errors() -> None:
             answer = await world.get(f"/api/v2/workspaces/{workspace['id']}", token=token)
             assert answer.json()["latest_build"]["job"]["error"] == f"login {HIDDEN}", name
             assert result.token_of_build and result.token_of_build not in answer.text, name
+
+
+async def test_planned_values_for_template_editors() -> None:
+    """Values of the environment in the resources of a version: for users who may update the template."""
+    async with elsewhere() as result:
+        world = result.world
+        planned = resource("box", agents=[agent(env={"PLACE": "secret"})])
+        result.answers.import_ = lambda job: {"start_resources": [planned]}
+        world.organization_id = result.organization
+        version = await new_version(world, template_id=result.template["id"])
+        await ended(world, f"/api/v2/templateversions/{version['id']}")
+        for name, value in (("insider", HIDDEN), ("boss", "secret")):
+            path = f"/api/v2/templateversions/{version['id']}/resources"
+            found = _environments((await world.get(path, token=result.tokens[name])).json())
+            assert found == [{"PLACE": value}], name
