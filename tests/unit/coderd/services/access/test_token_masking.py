@@ -132,3 +132,25 @@ async def test_planned_values_for_template_editors() -> None:
             path = f"/api/v2/templateversions/{version['id']}/resources"
             found = _environments((await world.get(path, token=result.tokens[name])).json())
             assert found == [{"PLACE": value}], name
+
+
+async def test_dry_run_values_for_who_may_connect() -> None:
+    """A dry run is as private as a workspace of the user who started it."""
+    async with elsewhere() as result:
+        world, token = result.world, result.tokens["insider"]
+        planned = resource("box", agents=[agent(env={"PLACE": "secret"})])
+        result.answers.dry_run = lambda job: {"resources": [planned]}
+        path = f"/api/v2/templateversions/{result.template['active_version_id']}/dry-run"
+        started = await world.post(path, {"workspace_name": "dry"}, token=token)
+        assert started.status_code == 201, started.text
+        path = f"{path}/{started.json()['id']}"
+        await ended(world, path)
+        scoped = {"token_name": "reader", "scopes": ["workspace:read", "template:read"]}
+        reader = (await world.post("/api/v2/users/me/keys/tokens", scoped, token=token)).json()["key"]
+        for name, key, value in (
+            ("insider", token, "secret"),
+            ("reader", reader, HIDDEN),
+            ("boss", result.tokens["boss"], HIDDEN),
+        ):
+            found = _environments((await world.get(f"{path}/resources", token=key)).json())
+            assert found == [{"PLACE": value}], name
