@@ -77,7 +77,7 @@ def test_tree_matches_recording() -> None:
     ours = tree(minimal_context(CODER_DANGEROUS_DISABLE_RATE_LIMITS="true", CODER_DERP_SERVER_STUN_ADDRESSES="disable"))
     for left_out in ("ai", "template_builder"):
         del recorded[left_out]
-    assert ours.pop("template_builder") == {"disabled": True}
+    assert ours.pop("template_builder") == {"disabled": True, "registry_url": ""}
     own = {"access_url", "http_address", "cache_directory"}
     ours.pop("external_auth_github_default_provider_enable", None)
     recorded["oauth2"]["github"].pop("default_provider_enable"), ours["oauth2"]["github"].pop("default_provider_enable")
