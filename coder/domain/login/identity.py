@@ -6,6 +6,7 @@ Claims are untrusted JSON: the type of every value is checked before use.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from coder.domain.foundation.names import name_from
 from coder.domain.foundation.patterns import PatternProblem, compiled
 
 Claims = Mapping[str, Json]
+_ONE_ADDRESS = re.compile(r"[^\s@\x00-\x1f\x7f]+@[^\s@\x00-\x1f\x7f]+")
+"""A single address. The domain of a text with several, or with lines, would not be that of the mailbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +62,11 @@ def person_of(
         if "@" not in username:  # some providers send the address as the name
             raise ClaimProblem("No email", "No email found in OIDC payload!", 400)
         email = username
-    if claims.get("email_verified") in {False, "false"} and not ignore_verified:
+    if not (_is_verified(claims.get("email_verified")) or ignore_verified):
         raise ClaimProblem(
             "Unverified email", f'Verify the "{email}" email address on your OIDC provider to authenticate!'
         )
-    if "@" not in email:
+    if not _ONE_ADDRESS.fullmatch(email):
         raise ClaimProblem("No email", "The email in the OIDC payload is not an address.", 400)
     if domains and email.rpartition("@")[2].lower() not in {domain.lower().lstrip("@") for domain in domains}:
         raise ClaimProblem(
@@ -76,6 +79,11 @@ def person_of(
         name=text_of(claims, fields.name)[:128].strip(),
         picture=text_of(claims, "picture"),
     )
+
+
+def _is_verified(value: Json) -> bool:
+    """Return whether a provider calls an address verified. Providers without the claim verify every address."""
+    return value is None or value is True or (isinstance(value, str) and value.lower() == "true")
 
 
 def username_from(text: str) -> str:

@@ -32,6 +32,7 @@ from tests.kit.provisioners.scripted_provisioner import ended, new_template, new
 from tests.kit.server.race_conditions import filled
 from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import new_workspace, without_daemon, workspace_world
+from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, Client
 from tests.unit.conformance.test_foreign_ids_in_websockets import streams
 
 PATIENCE = 60.0
@@ -283,14 +284,24 @@ LOSSES: dict[str, tuple[dict[str, Any], tuple[str, str, Any]]] = {
         {"user": True},
         ("PUT", "/api/v2/users/{guest}/password", {"password": "AnotherGoodOne1!"}),
     ),
+    # the guest's application asks, and its consent ends
+    "the application is deleted": ({"user": True, "app": True}, ("DELETE", "/api/v2/oauth2-provider/apps/{app}", None)),
 }
-SHUT_OUT = {"is suspended", "is deleted", "the session ends", "the password is changed"}
+SHUT_OUT = {
+    "is suspended",
+    "is deleted",
+    "the session ends",
+    "the password is changed",
+    "the application is deleted",
+}
 """Losses that end personal streams, too."""
+WITH_APPLICATIONS: dict[str, Any] = {"experiments": ("oauth2",)}
+"""Settings for the losses above."""
 
 
 async def let_in(world: World, places: dict[str, str], name: str, how: dict[str, Any]) -> tuple[dict[str, str], str]:
     guest, token = await world.member(name, how.get("roles", ()))
-    names = {"guest": guest, "key": token.partition("-")[0], "group": ""}
+    names = {"guest": guest, "key": token.partition("-")[0], "group": "", "app": ""}
     if roles := how.get("organization_roles"):
         path = f"/api/v2/organizations/default/members/{guest}/roles"
         assert (await world.put(path, {"roles": roles})).status_code == 200
@@ -302,6 +313,12 @@ async def let_in(world: World, places: dict[str, str], name: str, how: dict[str,
         added = await world.patch(f"/api/v2/groups/{names['group']}", {"add_users": [guest]})
         assert added.status_code == 200, added.text
         await share(world, places, names["group"], whom="group")
+    if "app" in how:
+        body = {"name": name, "callback_url": CALLBACK}
+        names["app"] = str((await world.post("/api/v2/oauth2-provider/apps", body)).json()["id"])
+        secret = (await world.post(f"/api/v2/oauth2-provider/apps/{names['app']}/secrets")).json()["client_secret_full"]
+        client = Client(world, names["app"], secret, token)
+        token = (await client.exchange(await client.code())).json()["access_token"]
     return names, token
 
 
@@ -332,7 +349,7 @@ async def test_streams_end_with_lost_rights(monkeypatch: pytest.MonkeyPatch) -> 
     about, events = rules(), event_streams()
     assert len(about) >= 9 and len(events) >= 2
     wrong = []
-    async with workspace_world() as (world, _):
+    async with workspace_world(**WITH_APPLICATIONS) as (world, _):
         helper, _ = await world.member("helper")
         places = await shared_objects(world, helper)
         for number, (loss, (how, (method, path, body))) in enumerate(LOSSES.items()):

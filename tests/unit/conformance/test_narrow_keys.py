@@ -6,6 +6,7 @@ question. The refusal must come from the key's limits: a request that is refused
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import Any
 
@@ -17,11 +18,13 @@ _OTHER_PROGRAMS = ("/external-auth/", "/gitauth/", "/oauth2/")
 """Beginnings of pages whose parameters are defined by the protocol; without them, they are pages of the dashboard."""
 _ELSEWHERE = {
     "GET /api/experimental/watch-all-workspacebuilds": "a WebSocket, tested in test_scopes_of_streams.py",
-    "GET /api/v2/applications/auth-redirect": "needs a wildcard host, tested in test_attacks_on_applications.py",
-    "POST /api/v2/applications/reconnecting-pty-signed-token": "checks the address first",
-    "DELETE /api/v2/licenses/{license_id}": "there are no licences",
+    "POST /api/v2/applications/reconnecting-pty-signed-token": "the body names the agent: test_named_objects.py",
 }
 """Routes that refuse the request before they ask for the object."""
+_ADDRESSES = {
+    "GET /api/v2/applications/auth-redirect": "/api/v2/applications/auth-redirect?redirect_uri=http://w--u.apps.test/"
+}
+"""Routes that check a query first -> a valid address."""
 
 
 async def _differences(world: NarrowWorld) -> list[str]:
@@ -30,7 +33,7 @@ async def _differences(world: NarrowWorld) -> list[str]:
         if item.rule.startswith(_OTHER_PROGRAMS) or item.name in _ELSEWHERE:
             continue
         for kinds in item.wanted:
-            response = await world.ask(item, await world.key(kinds))
+            response = await world.ask(item, await world.key(kinds), _ADDRESSES.get(item.name, ""))
             asked += 1
             if not world.refused_by(kinds, response) and not is_empty(response):
                 wrong.append(f"{item.name} without {kinds}: {response.status_code} {response.text[:200]}")
@@ -39,9 +42,28 @@ async def _differences(world: NarrowWorld) -> list[str]:
 
 
 async def test_unlisted_objects_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with narrow_world(monkeypatch) as world:
+    async with narrow_world(monkeypatch, wildcard_access_url="*.apps.test") as world:
         wrong = await _differences(world)
     assert not wrong, "\n".join(wrong)
+
+
+async def test_versions_without_template_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version that no template has yet is no listed template: a key that lists single templates does not reach it."""
+    wrong, asked = [], 0
+    async with narrow_world(monkeypatch) as world:
+        listed = await world.things.thing("victim", "template")
+        key = await world.key(("template",), listed)
+        for item in operations():
+            if "/templateversions/{" not in item.rule:
+                continue
+            free = await world.things.thing("site", "free_version")
+            url = re.sub(r"(?<=/templateversions/)[^/?]+", free, await world.url(item))
+            response = await world.ask(item, key, url)
+            asked += 1
+            if not world.refused_by(("template",), response):
+                wrong.append(f"{item.name}: {response.status_code} {response.text[:200]}")
+    assert not wrong, "\n".join(wrong)
+    assert asked > 15
 
 
 async def _pairs(world: NarrowWorld) -> dict[str, tuple[str, str]]:

@@ -124,6 +124,7 @@ class Stage:
         }
 
     async def ask(self, operation: str, token: str) -> int:
+        """Return the status; 404 for a list without items, which is how some routes hide objects."""
         method, _, path = operation.partition(" ")
         objects = self.objects
         if path.startswith("/api/v2/workspaces/"):
@@ -131,7 +132,16 @@ class Stage:
         body = BODIES[operation]() if operation in BODIES else None
         answer = await self.world.request(method, path.format(**objects), json=body, token=token)
         assert answer.status_code < 500, f"{operation}: {answer.text}"
-        return answer.status_code
+        is_list = method == "GET" and answer.is_success and "json" in answer.headers.get("content-type", "")
+        return 404 if is_list and _is_empty_list(answer.json()) else answer.status_code
+
+
+def _is_empty_list(value: Any) -> bool:
+    """Return whether an answer is a list without items, or an object around such lists."""
+    if isinstance(value, dict):
+        lists = [item for item in value.values() if isinstance(item, list)]
+        return bool(lists) and not any(lists)
+    return value is None or value == []
 
 
 def _import(job: Any) -> dict[str, Any]:

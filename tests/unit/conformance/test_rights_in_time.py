@@ -28,12 +28,21 @@ from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import make_ready, prebuilt, without_daemon, workspace_world, world_with_preset
 from tests.unit.coderd.app.test_replicas import replica_of
 from tests.unit.coderd.rpc_endpoints.test_coordination import coordinating
-from tests.unit.conformance.test_attacks_on_open_streams import LOSSES, dry_run, let_in, share, shared_objects
+from tests.unit.conformance.test_attacks_on_open_streams import (
+    LOSSES,
+    WITH_APPLICATIONS,
+    dry_run,
+    let_in,
+    share,
+    shared_objects,
+)
 
 REFUSED = {401, 403, 404}
 TAILNET = "/api/v2/tailnet?version=2.0"
 OUTSIDE = {"leaves the organization", "is suspended"}
 """Losses after which a user's workspaces do not get the user's identity."""
+ENDS_TOKENS = {"the application is deleted"}
+"""Losses after which the builds that an application requested get no session token."""
 KEEPS_WORKSPACES = {"is deleted"}
 """Losses that are refused while the user has workspaces."""
 UNSHARED = "shared no longer"
@@ -142,15 +151,17 @@ async def _own_build(world: World, token: str, name: str, template: str) -> str:
     return str(made.json()["id"])
 
 
-async def _delivered(daemon: FakeDaemon, builds: set[str]) -> dict[str, bool]:
-    """Take all waiting jobs; return whether each of these workspaces' builds got its owner's identity."""
-    result: dict[str, bool] = {}
+async def _delivered(daemon: FakeDaemon, builds: set[str]) -> dict[str, tuple[bool, bool]]:
+    """Take all waiting jobs; return whether each of these workspaces' builds got its owner's session token and private
+    key.
+    """
+    result: dict[str, tuple[bool, bool]] = {}
     while builds - result.keys():
         job = await daemon.acquire()
         metadata = job.workspace_build.metadata
         if metadata.workspace_id in builds:
-            result[metadata.workspace_id] = bool(metadata.workspace_owner_session_token)
-            assert bool(metadata.workspace_owner_ssh_private_key) == result[metadata.workspace_id]
+            token, key = metadata.workspace_owner_session_token, metadata.workspace_owner_ssh_private_key
+            result[metadata.workspace_id] = bool(token), bool(key)
         await daemon.fail(job, "the test ends here")
     return result
 
@@ -160,7 +171,7 @@ async def test_prepared_work_ends_with_rights(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(module, "PAUSE", 0.0)
     wrong, builds, keys = [], {}, {}
     losses: dict[str, Any] = {**LOSSES, UNSHARED: ({"user": True}, ("", "", None))}
-    async with workspace_world() as (world, _), AsyncExitStack() as stack:
+    async with workspace_world(**WITH_APPLICATIONS) as (world, _), AsyncExitStack() as stack:
         helper, _ = await world.member("helper")
         places = await shared_objects(world, helper)
         other = await stack.enter_async_context(replica_of(world))
@@ -194,7 +205,7 @@ async def test_prepared_work_ends_with_rights(monkeypatch: pytest.MonkeyPatch) -
         async with connected_daemon(world, name="late") as daemon:
             delivered = await _delivered(daemon, set(builds.values()))
         for loss, workspace in builds.items():
-            if delivered[workspace] == (loss in OUTSIDE):
+            if delivered[workspace] != (loss not in OUTSIDE | ENDS_TOKENS, loss not in OUTSIDE):
                 wrong.append(f"after {loss}: the queued build's identity: {delivered[workspace]}")
     assert not wrong, "\n".join(wrong)
 
@@ -215,4 +226,4 @@ async def test_queued_claim_ends_with_rights(loss: str) -> None:
         taken = await world.request(method, where.format(guest=user), json=body)
         assert taken.status_code in {200, 204}, taken.text
         async with connected_daemon(world, name="late") as daemon:
-            assert await _delivered(daemon, {str(ahead)}) == {str(ahead): False}
+            assert await _delivered(daemon, {str(ahead)}) == {str(ahead): (False, False)}

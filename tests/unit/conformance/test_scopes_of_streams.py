@@ -6,8 +6,10 @@ all scopes is accepted for the same path, which is checked first.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
@@ -27,22 +29,21 @@ from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import Session
 from tests.kit.api.api_description import application
 from tests.kit.server.two_organizations import ForeignWorld, foreign_world
+from tests.kit.server.workspaces import settled
 from tests.unit.coderd.rpc_endpoints.test_coordination import coordinating
-from tests.unit.conformance.test_attacks_on_open_streams import event_streams
+from tests.unit.conformance.test_attacks_on_open_streams import dry_run, event_streams
 from tests.unit.conformance.test_foreign_ids_in_websockets import PARAMETERS, QUERIES
 
 LEAVES = {"/api/v2/workspaceagents/{agent}/containers/watch", "/api/v2/workspaceagents/{agent}/pty"}
 """Routes that dial the agent first, which is not connected here: they fail with another 4xx or 5xx."""
 OWNERS = {"/api/v2/debug/ws"}
 """Routes that an owner's session opens."""
-CLOSED = {
-    "/api/v2/templateversions/{version}/dry-run/{job}/logs",  # there is no dry run here
-    "/api/experimental/watch-all-workspacebuilds",  # an experiment that is disabled
-}
-"""Routes that no key opens here."""
+DRY_RUN = "/api/v2/templateversions/{version}/dry-run/{job}/logs"
+"""Its job is a dry run, that of other routes an import."""
 
 _ASK_LATER = {
     "/api/v2/tailnet",  # asks for each tunnel, see below
+    "/api/experimental/watch-all-workspacebuilds",  # asks for each update, see below
 }
 """Routes about no single object, which ask for the objects of each message."""
 
@@ -68,7 +69,7 @@ def _accepts_sessions(scope: Scope) -> tuple[str, ...]:
 
 async def _status(scene: ForeignWorld, token: str, pattern: str) -> int:
     """Return 101, or the status of the refusal."""
-    own = scene.mine
+    own = scene.mine | ({"job": scene.mine["dry_run"]} if pattern == DRY_RUN else {})
     path = re.sub(r"\{([^}]*)\}", lambda match: own[PARAMETERS[match[1]][0]], pattern)
     query = QUERIES.get(pattern, "") or urlencode({"version": "2.0"} if pattern == "/api/v2/tailnet" else {})
     try:
@@ -81,9 +82,16 @@ async def _status(scene: ForeignWorld, token: str, pattern: str) -> int:
         return 101
 
 
+@asynccontextmanager
+async def _scene() -> AsyncIterator[ForeignWorld]:
+    async with foreign_world(experiments=("workspace-build-updates",)) as scene:
+        scene.mine["dry_run"] = await dry_run(scene.world, scene.token, scene.mine["version"])
+        yield scene
+
+
 async def _wrong(scene: ForeignWorld, asked: Sequence[str]) -> list[str]:
     world, wrong = scene.world, []
-    streams = [(pattern, expected) for pattern, expected in scoped_streams() if expected and pattern not in CLOSED]
+    streams = [(pattern, expected) for pattern, expected in scoped_streams() if expected]
     for pattern, _ in streams:
         status = await _status(scene, world.token if pattern in OWNERS else scene.token, pattern)
         if status != 101 and pattern not in LEAVES:
@@ -105,25 +113,25 @@ async def _wrong(scene: ForeignWorld, asked: Sequence[str]) -> list[str]:
 
 async def test_narrow_keys_open_no_stream() -> None:
     assert sum(bool(expected) for _, expected in scoped_streams()) > 12
-    async with foreign_world() as scene:
+    async with _scene() as scene:
         wrong = await _wrong(scene, ("coder:application_connect", "template:read", "workspace:read", "user:read"))
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.soak
 async def test_every_stream_with_every_scope() -> None:
-    async with foreign_world() as scene:
+    async with _scene() as scene:
         wrong = await _wrong(scene, [scope for scope in scopes.external() if scope != "coder:all"])
     assert not wrong, "\n".join(wrong)
 
 
 async def test_unlisted_objects_open_no_stream() -> None:
     """Keys with all scopes that list every kind of object, but of one kind only an object that does not exist."""
-    async with foreign_world() as scene:
+    async with _scene() as scene:
         wrong, keys = [], {}
         for pattern, expected in [*scoped_streams(), *((rule, ("workspace:read",)) for rule in event_streams())]:
             who = scene.world.token if pattern in OWNERS else scene.token
-            for kind in {scope.partition(":")[0] for scope in expected} if pattern not in CLOSED else ():
+            for kind in {scope.partition(":")[0] for scope in expected}:
                 if (who, kind) not in keys:
                     keys[who, kind] = await _narrow_key(scene, who, kind)
                 status = await _status(scene, keys[who, kind], pattern)
@@ -159,9 +167,27 @@ async def _workspaces(scene: ForeignWorld, session: Session) -> list[str]:
     return [str(UUID(bytes=item.id)) for item in update.upserted_workspaces]
 
 
-async def _narrow_key(scene: ForeignWorld, token: str, kind: str) -> str:
+async def test_unlisted_builds_not_in_updates() -> None:
+    """The first update that a key gets is that of its listed workspace, though another one changed before."""
+    async with _scene() as scene:
+        listed = scene.strangers["workspace"]
+        key = await _narrow_key(scene, scene.token, "workspace", listed)
+        policy = DialPolicy(scene.world.url, token=Secret(key))
+        async with await connect_websocket(
+            policy, "/api/experimental/watch-all-workspacebuilds", carry=False
+        ) as updates:
+            for workspace in (scene.mine["workspace"], listed):
+                path = f"/api/v2/workspaces/{workspace}/builds"
+                built = await scene.world.post(path, {"transition": "stop"}, token=scene.token)
+                assert built.status_code == 201, built.text
+                await settled(scene.world, workspace)
+            first = json.loads(await updates.receive_message() or "")
+        assert first["workspace_id"] == listed
+
+
+async def _narrow_key(scene: ForeignWorld, token: str, kind: str, listed: str = "") -> str:
     whole = [f"{name}:*" for name in ACTIONS if name not in {kind, "workspace_dormant", "prebuilt_workspace"}]
-    body = {"allow_list": [*whole, f"{kind}:{uuid4()}"]}
+    body = {"allow_list": [*whole, f"{kind}:{listed or uuid4()}"]}
     created = await scene.world.post("/api/v2/users/me/keys/tokens", body, token=token)
     assert created.status_code == 201, created.text
     return str(created.json()["key"])

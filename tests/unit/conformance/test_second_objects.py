@@ -236,6 +236,21 @@ async def _listed_group_members(world: Populated) -> None:
         assert response.status_code == status, response.text
 
 
+async def _listed_members_of_groups(world: Populated) -> None:
+    """Also of a group that the caller belongs to: the own row is no exception."""
+    group, user = await world.thing("site", "group"), await world.thing("victim", "user_id")
+    me = (await world.world.get("/api/v2/users/me")).json()["id"]
+    filled = await world.world.patch(f"/api/v2/groups/{group}", {"add_users": [user, me]})
+    assert filled.status_code == 200, filled.text
+    listed = ["group:*", "organization:*", "organization_member:*", "user:*"]
+    for shown, page in ((user, []), (me, [me])):
+        key = await _key(world, ("coder:all",), [*listed, f"group_member:{shown}"])
+        view = (await world.world.get(f"/api/v2/groups/{group}", token=key)).json()
+        assert [member["id"] for member in view["members"]] == [shown]
+        members = (await world.world.get(f"/api/v2/groups/{group}/members", token=key)).json()["users"]
+        assert [member["id"] for member in members] == page
+
+
 async def _listed_owners(world: Populated) -> None:
     """A form reads the data of an owner: address, groups, roles."""
     ctx, organization_id = world.world.ctx, UUID(str(world.world.organization_id))
@@ -249,6 +264,7 @@ async def _listed_owners(world: Populated) -> None:
 
 LISTS = (
     _listed_group_members,
+    _listed_members_of_groups,
     _listed_owners,
     _listed_members,
     _listed_daemons,

@@ -23,7 +23,7 @@ from coder.coderd.store.people import groups as store
 from coder.coderd.store.people import system_groups, system_users
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.groups import GroupRow as GroupRow
-from coder.domain.access.policy import Class, Object, Subject, Target
+from coder.domain.access.policy import NIL, Class, Object, Subject, Target
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -105,9 +105,10 @@ async def show(ctx: Context, subject: Subject, row: GroupRow, *, with_members: b
 async def members_page(
     ctx: Context, subject: Subject, row: GroupRow, filters: user_store.UserFilter
 ) -> GroupMembersResponse:
-    """Return a page of the members the caller may see: all of them, or only the caller."""
+    """Return a page of the members the caller may see: all of them, or at most the caller."""
     sees_all = may(subject, "read", Class("group_member", organization_id=row.organization_id))
-    visible = filters if sees_all else replace(filters, only_id=subject.user_id)
+    own_id = subject.user_id if _may_see_member(subject, row, subject.user_id) else NIL
+    visible = filters if sees_all else replace(filters, only_id=own_id)
     people, count = await ctx.db.read(store.page_members, row.id, visible)
     return GroupMembersResponse(users=[reduced_user(user) for user in people], count=count)
 

@@ -4,7 +4,9 @@ kind.
 
 from __future__ import annotations
 
+import ast
 import os
+import sys
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +16,15 @@ import httpx
 import pytest
 import trio
 
+from coder.api.base.refusals import Forbidden
+from coder.coderd.services.access import application_limits
+from coder.coderd.services.access.authentication import authenticate
+from coder.coderd.services.login import external_auth
 from coder.domain.access.application_limits import LASTING, Fate
+from coder.domain.access.credentials import Credentials
 from coder.domain.login.external_providers import read_providers
 from coder.rpc.errors import RpcClosed, RpcError
+from tests.kit.paths import ROOT
 from tests.kit.provisioners.scripted_provisioner import Answers, agent, connected_daemon, resource, working_daemon
 from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import external_answer, new_workspace, settled, without_daemon, workspace_world
@@ -158,7 +166,45 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-async def test_application_cannot_create_lasting_objects(tmp_path: Path) -> None:
+_CHECKS = {"refuse_applications", "require_lasting"}
+
+
+def _places_of_checks() -> set[tuple[str, int]]:
+    """Return the file and the line of each call of a check in the services."""
+    places = set()
+    for path in (ROOT / "coder/coderd/services").rglob("*.py"):
+        if path.name != "application_limits.py":
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CHECKS:
+                    places.add((str(path), node.lineno))
+    return places
+
+
+class _NotedRefusal(Forbidden):
+    """A refusal of an application that notes which check raised it."""
+
+    places: set[tuple[str, int]]
+
+    def __init__(self, message: str = "", detail: str = "") -> None:
+        super().__init__(message, detail)
+        frame = sys._getframe(1)
+        while frame.f_code.co_name in _CHECKS and frame.f_back is not None:
+            frame = frame.f_back
+        self.places.add((frame.f_code.co_filename, frame.f_lineno))
+
+
+async def _callback_refused(world: World, access: str) -> None:
+    """Link an account by the provider's callback, which only a browser calls."""
+    caller = await authenticate(world.ctx, Credentials.of({"coder-session-token": access}, {}, "127.0.0.1"))
+    with pytest.raises(Forbidden):
+        await external_auth.link(
+            world.ctx, caller.subject, external_auth.find_provider(world.ctx, "device"), "code", "verifier"
+        )
+
+
+async def test_application_cannot_create_lasting_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _NotedRefusal.places = set()
+    monkeypatch.setattr(application_limits, "Forbidden", _NotedRefusal)
     answers = Answers(import_=_import, build=external_answer)
     async with workspace_world(answers, **SETTINGS) as (world, _), push_service(world, tmp_path) as push:
         app = (await world.post("/api/v2/oauth2-provider/apps", {"name": "a", "callback_url": CALLBACK})).json()["id"]
@@ -196,6 +242,8 @@ async def test_application_cannot_create_lasting_objects(tmp_path: Path) -> None
                 stays[kind] = answer.headers["x-coder-request-id"]
         refused = await world.post(it.query(), token=access)
         assert (refused.status_code, refused.json()["error"]) == (400, "access_denied")
+        await _callback_refused(world, access)
+        assert _NotedRefusal.places == _places_of_checks(), "a check has no request above"
         told = (await world.get("/api/v2/audit", params={"limit": "100"})).json()["audit_logs"]
         wrong += [
             f"{kind}: not in the audit log" for kind in stays if stays[kind] not in {e["request_id"] for e in told}

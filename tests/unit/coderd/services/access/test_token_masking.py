@@ -10,6 +10,7 @@ from coder.domain.access.build_tokens import HIDDEN
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents.scripted_agent import connected_agent
 from tests.kit.api.http_clients import event_stream
+from tests.kit.provisioners.scripted_provisioner import agent, ended, new_version, resource
 from tests.kit.server.elsewhere import Elsewhere, elsewhere
 
 VARIABLES = {"CODER_SESSION_TOKEN", "PLACE"}
@@ -100,3 +101,56 @@ async def test_tokens_masked_in_state_logs_metadata() -> None:
             assert f"login {HIDDEN}" in text and secret not in text, (path, text)
         state = await world.get(f"/api/v2/workspacebuilds/{build['id']}/state")
         assert secret in state.text  # a site owner may connect
+
+
+async def test_tokens_masked_in_job_errors() -> None:
+    async with elsewhere() as result:
+        world, build = result.world, result.answers.build
+
+        def failed(job: Any) -> dict[str, Any]:
+            token = job.workspace_build.metadata.workspace_owner_session_token
+            return {"error": f"login {token}"} if token else dict(build(job))
+
+        result.answers.build = failed
+        workspace = await result.create("insider")
+        for name, token in (("owner", result.tokens["insider"]), ("boss", result.tokens["boss"])):
+            answer = await world.get(f"/api/v2/workspaces/{workspace['id']}", token=token)
+            assert answer.json()["latest_build"]["job"]["error"] == f"login {HIDDEN}", name
+            assert result.token_of_build and result.token_of_build not in answer.text, name
+
+
+async def test_planned_values_for_template_editors() -> None:
+    """Values of the environment in the resources of a version: for users who may update the template."""
+    async with elsewhere() as result:
+        world = result.world
+        planned = resource("box", agents=[agent(env={"PLACE": "secret"})])
+        result.answers.import_ = lambda job: {"start_resources": [planned]}
+        world.organization_id = result.organization
+        version = await new_version(world, template_id=result.template["id"])
+        await ended(world, f"/api/v2/templateversions/{version['id']}")
+        for name, value in (("insider", HIDDEN), ("boss", "secret")):
+            path = f"/api/v2/templateversions/{version['id']}/resources"
+            found = _environments((await world.get(path, token=result.tokens[name])).json())
+            assert found == [{"PLACE": value}], name
+
+
+async def test_dry_run_values_for_who_may_connect() -> None:
+    """A dry run is as private as a workspace of the user who started it."""
+    async with elsewhere() as result:
+        world, token = result.world, result.tokens["insider"]
+        planned = resource("box", agents=[agent(env={"PLACE": "secret"})])
+        result.answers.dry_run = lambda job: {"resources": [planned]}
+        path = f"/api/v2/templateversions/{result.template['active_version_id']}/dry-run"
+        started = await world.post(path, {"workspace_name": "dry"}, token=token)
+        assert started.status_code == 201, started.text
+        path = f"{path}/{started.json()['id']}"
+        await ended(world, path)
+        scoped = {"token_name": "reader", "scopes": ["workspace:read", "template:read"]}
+        reader = (await world.post("/api/v2/users/me/keys/tokens", scoped, token=token)).json()["key"]
+        for name, key, value in (
+            ("insider", token, "secret"),
+            ("reader", reader, HIDDEN),
+            ("boss", result.tokens["boss"], HIDDEN),
+        ):
+            found = _environments((await world.get(f"{path}/resources", token=key)).json())
+            assert found == [{"PLACE": value}], name

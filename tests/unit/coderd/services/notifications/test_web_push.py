@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import jwt
@@ -48,6 +48,13 @@ KEYS = ("QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI=",)
 )
 def test_only_public_addresses(address: str, public: bool) -> None:
     assert is_public(address) is public
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
+async def test_private_push_service_refused(host: str) -> None:
+    """By default; the other tests permit their own push service on loopback."""
+    with pytest.raises(push_services.PushRefused, match="not on the public Internet"):
+        await push_services.PushServices(cast("Any", None)).post(f"https://{host}/x", [], b"")
 
 
 async def test_subscription_lifecycle(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_tree_matches_recording() -> None:
     )
     for left_out in ("ai", "template_builder"):
         del recorded[left_out]
-    assert ours.pop("template_builder") == {"disabled": True}
+    assert ours.pop("template_builder") == {"disabled": True, "registry_url": ""}
     own = {"access_url", "http_address", "cache_directory"}
     ours.pop("external_auth_github_default_provider_enable", None)
     recorded["oauth2"]["github"].pop("default_provider_enable"), ours["oauth2"]["github"].pop("default_provider_enable")

@@ -5,8 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from coder.base.clock import FakeClock
+from coder.coderd.services.tasks import task_builds
 from coder.coderd.services.workspaces.autobuilds import NO_TEMPLATE_ACCESS, take_due_steps
+from coder.coderd.services.workspaces.builds import build_creation
 from tests.kit.provisioners.scripted_provisioner import ended, new_version
 from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import create, new_task, settled, task_world, workspace_world
@@ -93,6 +97,23 @@ async def test_resume_requires_template_access() -> None:
         await _set_everyone(world, "use")
         assert (await world.post(f"{path}/resume", token=token)).status_code == 202
         await settled(world, task["workspace_id"])
+
+
+async def test_access_lost_before_queueing_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The transaction that queues a build asks again: the check before it may be older than the loss."""
+
+    async def _passed(*_: object) -> None:
+        """The check while the user had access."""
+
+    for module in (build_creation, task_builds):
+        monkeypatch.setattr(module, "require_template_access", _passed)
+    async with task_world() as (world, _):
+        _, token = await world.member("alice")
+        task = await new_task(world, token=token)
+        assert await _build(world, task["workspace_id"], token, "stop") == 201
+        await _set_everyone(world, "")
+        assert await _build(world, task["workspace_id"], token, "start") == 403
+        assert (await world.post(f"/api/v2/tasks/me/{task['id']}/resume", token=token)).status_code == 403
 
 
 async def _notices(world: World, token: str) -> list[str]:
