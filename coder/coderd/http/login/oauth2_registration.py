@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 from quart import Blueprint, Response, request
 
@@ -49,7 +48,7 @@ def plainly_refusing(view: View[P]) -> View[P]:
     "/oauth2/register",
     scope=PUBLIC,
     budget=REGISTRATION,
-    body=dict[str, Any],
+    body=JsonObject,
     answers=OAuth2ClientRegistrationResponse,
     status=201,
     refuses=(401, 403),
@@ -112,7 +111,7 @@ async def get_client(client: str) -> Response:
     "/oauth2/clients/<id:client>",
     scope=APPLICATION,
     budget=PUBLIC_ROUTE,
-    body=dict[str, Any],
+    body=JsonObject,
     answers=OAuth2ClientConfiguration,
     refuses=(401, 403),
     others=_WRONG,

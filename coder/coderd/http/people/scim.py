@@ -11,14 +11,14 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, ParamSpec
+from typing import ParamSpec
 
 from quart import Blueprint, Response, request
 
 from coder.api.base.refusals import Forbidden, Invalid, NotFound, Refusal
 from coder.api.people.users import User
 from coder.appproxy.http.errors import STATUS
-from coder.base.json_types import JsonObject
+from coder.base.json_types import Json, JsonObject
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.audited import about
 from coder.coderd.http.server.auth import context, known_as, let_in
@@ -85,7 +85,7 @@ def _disabled() -> Response:
     )
 
 
-def _scim(document: Mapping[str, Any], status: int = 200) -> Response:
+def _scim(document: Mapping[str, Json], status: int = 200) -> Response:
     return Response(json.dumps(document), status, content_type=_TYPE)
 
 
@@ -160,7 +160,7 @@ async def get_descriptions() -> Response:
     scope=CLIENT,
     budget=GUESSES,
     answers=_SCIM,
-    others={401: _SCIM, 404: (dict[str, Any], _SCIM)},
+    others={401: _SCIM, 404: (JsonObject, _SCIM)},
 )
 @guarded
 async def get_description(name: str) -> Response:
@@ -170,7 +170,7 @@ async def get_description(name: str) -> Response:
     return _scim(document)
 
 
-def _descriptions() -> dict[str, dict[str, Any]]:
+def _descriptions() -> dict[str, JsonObject]:
     """Return the documents of the requested kind, by id."""
     is_type = request.path.startswith("/scim/v2/ResourceTypes")
     return (scim_discovery.resource_types if is_type else scim_discovery.schemas)(context().access_url)
@@ -213,13 +213,13 @@ async def get_users() -> Response:
     "/Users",
     scope=CLIENT,
     budget=GUESSES,
-    body=dict[str, Any],
+    body=JsonObject,
     answers=_SCIM,
     others={
         400: _SCIM,
         401: _SCIM,
         403: _SCIM,
-        404: (dict[str, Any], _SCIM),
+        404: (JsonObject, _SCIM),
         408: _SCIM,
         409: _SCIM,
         413: _SCIM,
@@ -247,7 +247,7 @@ async def post_user() -> Response:
     scope=CLIENT,
     budget=GUESSES,
     answers=_SCIM,
-    others={401: _SCIM, 404: (dict[str, Any], _SCIM)},
+    others={401: _SCIM, 404: (JsonObject, _SCIM)},
 )
 @guarded
 async def get_user(ident: str) -> Response:
@@ -261,13 +261,13 @@ async def get_user(ident: str) -> Response:
     "/Users/<ident>",
     scope=CLIENT,
     budget=GUESSES,
-    body=dict[str, Any],
+    body=JsonObject,
     answers=User,
     others={
         400: _SCIM,
         401: _SCIM,
         403: _SCIM,
-        404: (dict[str, Any], _SCIM),
+        404: (JsonObject, _SCIM),
         408: _SCIM,
         413: _SCIM,
     },
@@ -296,7 +296,7 @@ async def change_user(ident: str) -> Response:
     scope=CLIENT,
     budget=GUESSES,
     status=204,
-    others={400: _SCIM, 401: _SCIM, 404: (dict[str, Any], _SCIM)},
+    others={400: _SCIM, 401: _SCIM, 404: (JsonObject, _SCIM)},
     audit=Audited("user", "write", "view"),
 )
 @guarded
@@ -315,7 +315,7 @@ async def delete_user(ident: str) -> Response:
     scope=CLIENT,
     budget=GUESSES,
     answers=_SCIM,
-    others={401: _SCIM, 404: (dict[str, Any], _SCIM), 405: _SCIM},
+    others={401: _SCIM, 404: (JsonObject, _SCIM), 405: _SCIM},
 )
 @guarded
 async def refuse_other(_rest: str = "") -> Response:
@@ -328,7 +328,7 @@ async def refuse_other(_rest: str = "") -> Response:
     return response
 
 
-def _described(row: UserRow) -> dict[str, Any]:
+def _described(row: UserRow) -> JsonObject:
     return {
         "schemas": [USER_SCHEMA],
         "id": str(row.id),
