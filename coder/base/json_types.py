@@ -31,3 +31,8 @@ def as_list(value: Json) -> Sequence[Json]:
 def as_text(value: Json) -> str:
     """Return a text, or an empty one for any other value."""
     return value if isinstance(value, str) else ""
+
+
+def as_texts(value: Json) -> list[str]:
+    """Return the texts of a list, or an empty list for any other value."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Literal, get_args
 
 CONNECTION_UPDATE_FREQUENCY = timedelta(seconds=15)
 """Interval at which an open connection writes `last_connected_at`."""
@@ -25,7 +26,8 @@ MIN_LINE_BYTES = 1
 """Ours: minimum size a line counts for, so that the number of empty lines is bounded. A larger minimum would be
 visible: the sum is an agent's `logs_length`, as recorded."""
 
-STATUSES = ("connecting", "connected", "disconnected", "timeout")
+AgentStatus = Literal["connecting", "connected", "disconnected", "timeout"]
+STATUSES: tuple[AgentStatus, ...] = get_args(AgentStatus)
 LIFECYCLES = (
     "created",
     "starting",
@@ -60,7 +62,7 @@ def agent_status(
     disconnected_at: datetime | None,
     connection_timeout_seconds: int,
     inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT,
-) -> str:
+) -> AgentStatus:
     """Return the agent's status, an item of STATUSES."""
     if first_connected_at is None or last_connected_at is None:
         elapsed = now - created_at

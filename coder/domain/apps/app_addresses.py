@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 from urllib.parse import quote, unquote, urlsplit
 
 from coder.domain.foundation.web_addresses import host_of_origin
 
 AccessMethod = Literal["path", "subdomain", "terminal"]
+ACCESS_METHODS: tuple[AccessMethod, ...] = get_args(AccessMethod)
 
 _PART = r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*"
 _LABEL = re.compile(

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-SHARE_LEVELS = ("owner", "organization", "authenticated", "public")
+from typing import Literal, TypeVar
+
+Level = TypeVar("Level", bound=str)
+
+ShareLevel = Literal["owner", "organization", "authenticated", "public"]
+SHARE_LEVELS: tuple[ShareLevel, ...] = ("owner", "organization", "authenticated", "public")
 """Levels from the narrowest to the widest."""
 
 
@@ -16,6 +21,6 @@ def wider_levels(limit: str) -> tuple[str, ...]:
     return SHARE_LEVELS[SHARE_LEVELS.index(limit) + 1 :]
 
 
-def shared_at_most(level: str, limit: str) -> str:
+def shared_at_most(level: Level, limit: Level) -> Level:
     """Return the level, or the template's limit if that is narrower."""
     return limit if is_shared_too_widely(level, limit) else level

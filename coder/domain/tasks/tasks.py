@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from coder.domain.foundation.names import MAX_DISPLAY_NAME, MAX_NAME
 
-STATUSES = ("pending", "initializing", "active", "paused", "error", "unknown")
+TaskStatus = Literal["pending", "initializing", "active", "paused", "error", "unknown"]
+TaskState = Literal["working", "idle", "complete", "failed"]
+STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
 
 MAX_SNAPSHOT = 64 << 10
 """Maximum bytes of an agent's snapshot of a conversation."""
 
-APP_STATES = {"working": "working", "idle": "idle", "complete": "complete", "failure": "failed"}
+APP_STATES: dict[str, TaskState] = {"working": "working", "idle": "idle", "complete": "complete", "failure": "failed"}
 """States an app reports -> states of the task."""
 
 _SUFFIX = 4
 # Characters that distinguish generated names: 1.7 million combinations.
 _WORKING_AGENTS = frozenset({"ready", "start_timeout", "start_error"})
-_APP_HEALTH = {"disabled": "active", "healthy": "active", "initializing": "initializing", "unhealthy": "error"}
+_APP_HEALTH: dict[str, TaskStatus] = {
+    "disabled": "active",
+    "healthy": "active",
+    "initializing": "initializing",
+    "unhealthy": "error",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,7 @@ class TaskAgent:
     lifecycle: str
 
 
-def task_status(build: Build | None, agent: TaskAgent | None, app_health: str | None) -> str:
+def task_status(build: Build | None, agent: TaskAgent | None, app_health: str | None) -> TaskStatus:
     """Return the task's status, an item of STATUSES."""
     if build is None:
         return "pending"

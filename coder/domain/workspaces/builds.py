@@ -6,6 +6,23 @@ A build has no status of its own: it is its job's status combined with the trans
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
+from coder.domain.provisioning.jobs import JobStatus
+
+WorkspaceStatus = Literal[
+    "pending",
+    "starting",
+    "running",
+    "stopping",
+    "stopped",
+    "failed",
+    "canceling",
+    "canceled",
+    "deleting",
+    "deleted",
+]
+
 TRANSITIONS = ("start", "stop", "delete")
 
 REASONS_FOR_CLIENTS = (
@@ -21,32 +38,17 @@ REASONS_FOR_CLIENTS = (
 
 ACTIVE_JOB_STATUSES = frozenset({"pending", "running", "canceling"})
 
-_STATUS = {
-    ("start", "running"): "starting",
-    ("stop", "running"): "stopping",
-    ("delete", "running"): "deleting",
-    ("start", "succeeded"): "running",
-    ("stop", "succeeded"): "stopped",
-    ("delete", "succeeded"): "deleted",
-}
+_RUNNING: dict[str, WorkspaceStatus] = {"start": "starting", "stop": "stopping", "delete": "deleting"}
+_SUCCEEDED: dict[str, WorkspaceStatus] = {"start": "running", "stop": "stopped", "delete": "deleted"}
 
-WORKSPACE_STATUSES = (
-    "pending",
-    "starting",
-    "running",
-    "stopping",
-    "stopped",
-    "failed",
-    "canceling",
-    "canceled",
-    "deleting",
-    "deleted",
-)
+WORKSPACE_STATUSES: tuple[WorkspaceStatus, ...] = get_args(WorkspaceStatus)
 
 
-def build_status(transition: str, job_status: str) -> str:
+def build_status(transition: str, job_status: JobStatus) -> WorkspaceStatus:
     """Return the workspace status of a build. Pending, failed, canceling and canceled come from the job alone."""
-    return _STATUS.get((transition, job_status), job_status)
+    if job_status == "running":
+        return _RUNNING[transition]
+    return _SUCCEEDED[transition] if job_status == "succeeded" else job_status
 
 
 def is_active(job_status: str) -> bool:

@@ -7,6 +7,7 @@ Names are in `foundation/names.py`, build states in `builds.py`. Refusals are va
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Literal
 
 from coder.domain.foundation.schedules import ScheduleError, WeeklySchedule, parse_weekly
 from coder.domain.foundation.search import FieldRefusal
@@ -15,7 +16,7 @@ MIN_TTL_MS = 60_000
 MAX_TTL_MS = 100 * 365 * 24 * 3600 * 1000
 """A century. Upstream has no limit; beyond this a deadline would overflow the calendar."""
 MIN_EXTEND = timedelta(minutes=30)
-AUTOMATIC_UPDATES = ("always", "never")
+AUTOMATIC_UPDATES: tuple[Literal["always", "never"], ...] = ("always", "never")
 """Accepted values."""
 SHARE_PROTOCOLS = ("http", "https")
 LEVEL_REFUSED = "Port sharing level not allowed."

@@ -206,7 +206,7 @@ async def get_login_type(user: str) -> Response:
     row = await users.resolve_user(context(), subject(), user)
     if row.id != subject().user_id:
         raise Forbidden("You are not authorized to view this user's login type.")
-    return reply(UserLoginType(login_type=row.login_type))  # type: ignore[arg-type]
+    return reply(UserLoginType(login_type=row.login_type))
 
 
 @route(blueprint, "GET", "/<user>/gitsshkey", scope="user:read_personal", answers=GitSSHKey)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from typing import ParamSpec, TypeVar
+from typing import Literal, ParamSpec, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -15,11 +15,13 @@ from coder.api.base.struct import ApiStruct
 from coder.api.site.deployment import DeploymentStats
 from coder.api.templates.insights import (
     DAUsResponse,
+    InsightsReportInterval,
     TemplateInsightsResponse,
     UserActivityInsightsResponse,
     UserLatencyInsightsResponse,
     UserStatusChangeCount,
 )
+from coder.base.choices import is_choice
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.query import Query
@@ -33,7 +35,7 @@ blueprint = Blueprint("insights", __name__, url_prefix="/api/v2")
 P = ParamSpec("P")
 T = TypeVar("T")
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
-_INTERVALS = ("", "day", "week")
+_INTERVALS: tuple[InsightsReportInterval | Literal[""], ...] = ("", "day", "week")
 _SECTIONS = ("interval_reports", "report")
 
 
@@ -113,7 +115,7 @@ async def get_template_usage() -> Response:
     query = Query()
     interval, sections = query.one("interval"), [part for part in query.parts("sections") if part]
     query.check()
-    if interval not in _INTERVALS:
+    if not is_choice(interval, _INTERVALS):
         raise _wrong("interval", "must be one of [day week]")
     if interval == "week" and not usage_reports.ends_with_a_week(window):
         raise Invalid("Query parameter has invalid value.", "Last report interval should have at least 6 days.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from functools import partial
 from uuid import UUID
 
@@ -278,7 +279,7 @@ async def _converse(form: ParameterForm, owner_id: UUID) -> None:
         await _send(await form.answer(body.id, owner_id, inputs))
 
 
-async def _send(answer: JsonObject) -> None:
+async def _send(answer: Mapping[str, Json]) -> None:
     await websocket.send(codec.encode(answer).decode())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from coder.api.access.keys import APIKey, APIKeyWithOwner, UserSession
+from coder.api.base.enums import LoginType
 from coder.api.base.refusals import NotFound
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.store.access import keys as key_store
@@ -15,7 +16,6 @@ from coder.domain.access.policy import Class, Object, Subject
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from coder.api.base.enums import LoginType
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.people.users import UserRow
 

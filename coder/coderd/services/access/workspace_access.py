@@ -6,6 +6,7 @@ is used unchecked. Changes of a template use `lock_template`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -79,7 +80,7 @@ def template_resource(row: TemplateRow) -> Target:
     )
 
 
-def _template_actions(acl: dict[str, str]) -> dict[str, frozenset[str]]:
+def _template_actions(acl: Mapping[str, str]) -> dict[str, frozenset[str]]:
     return {key: _TEMPLATE_ROLES.get(role, _NO_ACTIONS) for key, role in acl.items()}
 
 
@@ -174,7 +175,7 @@ def _required(subject: Subject, view: WorkspaceView | None, action: str) -> Work
     return view
 
 
-def _actions(acl: dict[str, str], is_dormant: bool) -> dict[str, frozenset[str]]:
+def _actions(acl: Mapping[str, str], is_dormant: bool) -> dict[str, frozenset[str]]:
     """Return the actions that a share allows; on a dormant workspace, only reading."""
     allowed = {key: WORKSPACE_ROLES.get(role, _NO_ACTIONS) for key, role in acl.items()}
     return {key: actions & _READ_ONLY for key, actions in allowed.items()} if is_dormant else allowed

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.agents.agent_streams import WorkspaceAgentLog
@@ -57,7 +57,7 @@ def present_logs(rows: Sequence[AgentLogRow]) -> list[WorkspaceAgentLog]:
             id=row.id,
             created_at=row.created_at,
             output=row.output,
-            level=cast("Any", row.level),
+            level=row.level,
             source_id=row.log_source_id,
         )
         for row in rows

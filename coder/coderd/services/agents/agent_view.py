@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msgspec import UNSET
@@ -24,7 +24,7 @@ from coder.coderd.store.agents.agent_apps import AppDetail, AppRow, AppStatusRow
 from coder.coderd.store.agents.agent_scripts import ScriptRow
 from coder.coderd.store.agents.agents import AgentRow, LogSourceRow
 from coder.domain.access.build_tokens import HIDDEN, mask_tokens
-from coder.domain.agents.agents import INACTIVE_DISCONNECT_TIMEOUT, AgentHealth, agent_health, agent_status
+from coder.domain.agents.agents import INACTIVE_DISCONNECT_TIMEOUT, AgentHealth, AgentStatus, agent_health, agent_status
 from coder.domain.workspaces.workspaces import subdomain_app_name
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def planned_context(ctx: Context, *, reveals: bool) -> AgentViewContext:
     return AgentViewContext(now=ctx.clock.now(), reveals=reveals, troubleshooting_url=url)
 
 
-def status_of(agent: AgentRow, now: datetime, inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT) -> str:
+def status_of(agent: AgentRow, now: datetime, inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT) -> AgentStatus:
     """Return the agent's connection status at `now`."""
     return agent_status(
         now,
@@ -107,8 +107,8 @@ def present_agent(parts: AgentParts, context: AgentViewContext) -> WorkspaceAgen
         disconnected_at=_present_disconnect(agent, status) or UNSET,
         started_at=agent.started_at or UNSET,
         ready_at=agent.ready_at or UNSET,
-        status=cast("Any", status),
-        lifecycle_state=cast("Any", agent.lifecycle_state),
+        status=status,
+        lifecycle_state=agent.lifecycle_state,
         name=agent.name,
         resource_id=agent.resource_id,
         instance_id=agent.auth_instance_id or UNSET,
@@ -125,9 +125,9 @@ def present_agent(parts: AgentParts, context: AgentViewContext) -> WorkspaceAgen
         latency=(context.latency(agent.id) if context.latency else None) or UNSET,
         connection_timeout_seconds=agent.connection_timeout_seconds,
         troubleshooting_url=agent.troubleshooting_url or context.troubleshooting_url,
-        subsystems=cast("Any", sorted(agent.subsystems)),
+        subsystems=sorted(agent.subsystems),
         health=WorkspaceAgentHealth(healthy=health.healthy, reason=health.reason or UNSET),
-        display_apps=cast("Any", agent.display_apps),
+        display_apps=agent.display_apps,
         log_sources=[_present_source(source) for source in parts.log_sources],
         scripts=[_present_script(script, context) for script in parts.scripts],
         startup_script_behavior="blocking" if blocking else "non-blocking",
@@ -152,12 +152,12 @@ def present_app(detail: AppDetail, context: AgentViewContext) -> WorkspaceApp:
         icon=app.icon or UNSET,
         subdomain=app.subdomain,
         subdomain_name=name if app.subdomain and context.workspace_name else UNSET,
-        sharing_level=cast("Any", app.sharing_level),
+        sharing_level=app.sharing_level,
         healthcheck=_present_check(app, context),
-        health=cast("Any", app.health),
+        health=app.health,
         group=app.display_group or UNSET,
         hidden=app.hidden,
-        open_in=cast("Any", app.open_in),
+        open_in=app.open_in,
         tooltip=app.tooltip or UNSET,
         statuses=[present_status(status) for status in detail.statuses],
     )
@@ -186,7 +186,7 @@ def present_status(row: AppStatusRow) -> WorkspaceAppStatus:
         workspace_id=row.workspace_id,
         agent_id=row.agent_id,
         app_id=row.app_id,
-        state=cast("Any", row.state),
+        state=row.state,
         message=row.message,
         uri=row.uri,
         icon="",
@@ -217,7 +217,7 @@ def _present_script(row: ScriptRow, context: AgentViewContext) -> WorkspaceAgent
         timeout=row.timeout_seconds * 1_000_000_000,
         display_name=row.display_name,
         exit_code=row.exit_code if row.exit_code is not None else UNSET,
-        status=cast("Any", row.status) or UNSET,
+        status=row.status or UNSET,
     )
 
 

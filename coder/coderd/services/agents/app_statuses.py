@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from coder.api.agents.agents import WorkspaceAppStatusState
 from coder.api.base.refusals import Invalid
+from coder.base.choices import is_choice
 from coder.base.ids import new_uuid
 from coder.coderd.services.agents.agent_logs import REPLACEMENT
 from coder.coderd.services.notifications import task_notifications
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-_APP_STATES = ("working", "idle", "complete", "failure")
+_APP_STATES: tuple[WorkspaceAppStatusState, ...] = ("working", "idle", "complete", "failure")
 _MAX_STATUS_MESSAGE = 160
 
 
@@ -39,13 +41,18 @@ async def report_app_status(ctx: Context, current: CurrentAgent, report: AppRepo
     if len(report.message) > _MAX_STATUS_MESSAGE:
         problem = f"Message must be less than {_MAX_STATUS_MESSAGE} characters."
         raise Invalid("Message is too long.", problem, [("message", problem)])
-    if report.state not in _APP_STATES:
+    if not is_choice(state := report.state, _APP_STATES):
         raise Invalid("Failed to parse request.", f"Invalid state: {report.state}")
-    await ctx.db.run(_report_app_status, current, report, site_of(ctx), ctx.clock.now())
+    await ctx.db.run(_report_app_status, current, report, state, site_of(ctx), ctx.clock.now())
 
 
 async def _report_app_status(
-    tx: Tx, current: CurrentAgent, report: AppReport, site: NotificationSite, now: datetime
+    tx: Tx,
+    current: CurrentAgent,
+    report: AppReport,
+    state: WorkspaceAppStatusState,
+    site: NotificationSite,
+    now: datetime,
 ) -> None:
     apps = await app_store.list_apps(tx, [current.agent.id])
     detail = next((item for item in apps if item.app.slug == report.app_slug), None)
@@ -57,7 +64,7 @@ async def _report_app_status(
         workspace_id=current.workspace_id,
         agent_id=current.agent.id,
         app_id=detail.app.id,
-        state=report.state,
+        state=state,
         message=report.message.replace("\x00", REPLACEMENT),
         uri=report.uri.replace("\x00", ""),
     )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from coder.api.agents.agents import DisplayApp
 from coder.base.ids import new_uuid
 from coder.coderd.services.agents.sub_agent_apps import Request, validate_apps
 from coder.coderd.services.agents.sub_agent_records import (
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 async def insert_sub_agent(
-    tx: Tx, current: CurrentAgent, request: Request, display_apps: list[str], now: datetime
+    tx: Tx, current: CurrentAgent, request: Request, display_apps: list[DisplayApp], now: datetime
 ) -> agent_pb2.CreateSubAgentResponse:
     """Insert a sub-agent with its valid applications. Raises RpcError."""
     parent = current.agent
@@ -51,7 +52,7 @@ async def insert_sub_agent(
     return agent_pb2.CreateSubAgentResponse(agent=present_sub_agent(row), app_creation_errors=faults)
 
 
-def _row(parent: AgentRow, request: Request, display_apps: list[str], now: datetime) -> AgentRow:
+def _row(parent: AgentRow, request: Request, display_apps: list[DisplayApp], now: datetime) -> AgentRow:
     """Return the row of a sub-agent; fields that the request lacks are the parent's, or empty."""
     return replace(
         parent,

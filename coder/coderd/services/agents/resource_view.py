@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msgspec import UNSET
@@ -70,7 +70,7 @@ def _present(row: ResourceRow, agents: Sequence[AgentParts], context: AgentViewC
         id=row.id,
         created_at=row.created_at,
         job_id=row.job_id,
-        workspace_transition=cast("Any", row.transition),
+        workspace_transition=row.transition,
         type=row.type,
         name=row.name,
         hide=row.hide,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import get_args
 
+from coder.api.agents.agents import DisplayApp, WorkspaceAppOpenIn, WorkspaceAppSharingLevel
+from coder.api.base.enums import WorkspaceAgentPortShareLevel
 from coder.base.ids import new_uuid
 from coder.coderd.services.provisioning.resources import new_app_row
 from coder.coderd.store.agents.agent_apps import AppRow
@@ -16,9 +19,13 @@ from coder.rpc.proto import agent_pb2
 
 Request = agent_pb2.CreateSubAgentRequest
 # Numbers of newer releases are missing here.
-_DISPLAY_APPS: dict[int, str] = {number: name.lower() for name, number in Request.DisplayApp.items()}
-_LEVELS: dict[int, str] = {number: name.lower() for name, number in Request.App.SharingLevel.items()}
-_OPEN_IN: dict[int, str] = {number: name.lower().replace("_", "-") for name, number in Request.App.OpenIn.items()}
+_DISPLAY_APPS: dict[int, DisplayApp] = {Request.DisplayApp.Value(name.upper()): name for name in get_args(DisplayApp)}
+_LEVELS: dict[int, WorkspaceAppSharingLevel] = {
+    Request.App.SharingLevel.Value(name.upper()): name for name in get_args(WorkspaceAppSharingLevel)
+}
+_OPEN_IN: dict[int, WorkspaceAppOpenIn] = {
+    Request.App.OpenIn.Value(name.upper().replace("-", "_")): name for name in get_args(WorkspaceAppOpenIn)
+}
 _APP_TEXTS = ("command", "display_name", "group", "icon", "url")
 
 
@@ -31,7 +38,7 @@ class _AppError(Exception):
 
 
 def validate_apps(
-    request: Request, agent: AgentRow, max_level: str, now: datetime
+    request: Request, agent: AgentRow, max_level: WorkspaceAgentPortShareLevel, now: datetime
 ) -> tuple[list[AppRow], list[agent_pb2.CreateSubAgentResponse.AppCreationError]]:
     """Return the valid applications, and the errors of the others."""
     rows: list[AppRow] = []
@@ -49,7 +56,14 @@ def validate_apps(
     return rows, faults
 
 
-def _app_row(app: Request.App, agent: AgentRow, index: int, max_level: str, now: datetime, taken: set[str]) -> AppRow:
+def _app_row(
+    app: Request.App,
+    agent: AgentRow,
+    index: int,
+    max_level: WorkspaceAgentPortShareLevel,
+    now: datetime,
+    taken: set[str],
+) -> AppRow:
     if problem := rules.explain_slug(app.slug):
         raise _AppError("slug", problem)
     if app.slug in taken:
@@ -77,7 +91,7 @@ def _app_row(app: Request.App, agent: AgentRow, index: int, max_level: str, now:
     )
 
 
-def read_display_app(value: int) -> str:
+def read_display_app(value: int) -> DisplayApp:
     if (name := _DISPLAY_APPS.get(value)) is None:
         raise RpcError(0, f"unknown display app {value}")
     return name

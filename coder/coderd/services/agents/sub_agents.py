@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.agents.agents import DisplayApp
 from coder.coderd.services.agents.agent_api.message_fields import uuid_untrusted
 from coder.coderd.services.agents.new_sub_agents import insert_sub_agent
 from coder.coderd.services.agents.sub_agent_apps import Request, explain_text, read_display_app
@@ -71,7 +72,9 @@ async def _list(tx: Tx, current: CurrentAgent) -> list[AgentRow]:
     return rows
 
 
-async def _change(tx: Tx, current: CurrentAgent, ident: UUID, directory: str, display_apps: list[str]) -> AgentRow:
+async def _change(
+    tx: Tx, current: CurrentAgent, ident: UUID, directory: str, display_apps: list[DisplayApp]
+) -> AgentRow:
     """Fill a sub-agent that the template declares: the container sets only its directory and display apps."""
     await lock_parent(tx, current)
     row = await _child(tx, current, ident)

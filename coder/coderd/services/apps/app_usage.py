@@ -14,6 +14,7 @@ from uuid import UUID
 
 import trio
 
+from coder.api.audit.audit import ConnectionType
 from coder.api.proxies.proxies import AppStat
 from coder.appproxy.apps.app_sessions import REPORT_EVERY, AppSessions
 from coder.appproxy.http.client_address import network_of
@@ -61,7 +62,7 @@ class AppUsage:
     ) -> None:
         """Write a line of the connection log, unless the same visitor had one within the hour."""
         request, view = visited.request, visited.view
-        kind = "port_forwarding" if request.port else "workspace_app"
+        kind: ConnectionType = "port_forwarding" if request.port else "workspace_app"
         now = self._ctx.clock.now()
         agent_name = visited.agent.name if visited.agent else ""
         user_agent = kept(user_agent)

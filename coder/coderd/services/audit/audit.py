@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 from uuid import UUID
 
-from coder.api.audit.audit import CreateTestAuditLogRequest, ResourceType
+from coder.api.audit.audit import AuditAction, CreateTestAuditLogRequest, ResourceType
 from coder.api.base.refusals import Forbidden, Invalid
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-RESOURCE_TYPES: tuple[str, ...] = cast("Any", ResourceType).__args__
+RESOURCE_TYPES: tuple[ResourceType, ...] = get_args(ResourceType)
 NIL = UUID(int=0)
 
 
@@ -79,11 +79,11 @@ def entry_of(event: AuditEvent, now: datetime) -> EntryRow:
         organization_id=snapshot.organization_id if snapshot else None,
         ip=event.origin.ip,
         user_agent=event.origin.user_agent[:1000],
-        resource_type=event.kind,
+        resource_type=cast("ResourceType", event.kind),
         resource_id=(snapshot.id if snapshot else None) or event.resource_id or NIL,
         resource_target=snapshot.target if snapshot else "",
         resource_icon=snapshot.icon if snapshot else "",
-        action=event.action,
+        action=cast("AuditAction", event.action),
         diff=changed,
         status_code=event.status_code,
         additional_fields=additional,

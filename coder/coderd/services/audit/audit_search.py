@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, get_args
 from uuid import UUID
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from coder.api.audit.audit import AuditLog, AuditLogResponse
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 
-BUILD_REASONS: tuple[str, ...] = cast("Any", BuildReason).__args__
+BUILD_REASONS: tuple[BuildReason, ...] = get_args(BuildReason)
 
 
 def _require(subject: Subject, action: str) -> None:
@@ -75,7 +76,7 @@ def _present(view: EntryView, people: dict[UUID, User], missing: set[UUID]) -> A
     link = audit_rules.resource_link(
         entry.resource_type, entry.resource_target, entry.additional_fields, str(entry.resource_id)
     )
-    organization: MinimalOrganization | Any = UNSET
+    organization: MinimalOrganization | UnsetType = UNSET
     if entry.organization_id is not None and view.organization_name is not None:
         organization = MinimalOrganization(
             id=entry.organization_id,
@@ -89,11 +90,11 @@ def _present(view: EntryView, people: dict[UUID, User], missing: set[UUID]) -> A
         time=entry.time,
         ip=entry.ip,
         user_agent=entry.user_agent,
-        resource_type=cast("Any", entry.resource_type),
+        resource_type=entry.resource_type,
         resource_id=entry.resource_id,
         resource_target=entry.resource_target,
         resource_icon=entry.resource_icon,
-        action=cast("Any", entry.action),
+        action=entry.action,
         diff=entry.diff,
         status_code=entry.status_code,
         additional_fields=entry.additional_fields,
@@ -109,26 +110,26 @@ def _present(view: EntryView, people: dict[UUID, User], missing: set[UUID]) -> A
 async def _read_search(ctx: Context, subject: Subject, query: str) -> EntryFilter:
     terms = parse_query(query, "resource_type")
     date_to = _day(terms, "date_to")
-    values = {
-        "request_id": terms.uuid("request_id"),
-        "resource_id": terms.uuid("resource_id"),
-        "resource_target": terms.one("resource_target"),
-        "username": terms.one("username"),
-        "email": terms.one("email"),
-        "date_from": _day(terms, "date_from"),
-        "date_to": date_to + timedelta(hours=23, minutes=59, seconds=59) if date_to else None,
-        "resource_type": terms.choice("resource_type", RESOURCE_TYPES),
-        "action": terms.choice("action", audit_rules.ACTIONS),
-        "build_reason": terms.choice("build_reason", BUILD_REASONS),
-        "organization_id": await find_organization(ctx, subject, terms),
-    }
-    if values["username"] == "me":
-        values["username"] = subject.username
+    which = EntryFilter(
+        request_id=terms.uuid("request_id"),
+        resource_id=terms.uuid("resource_id"),
+        resource_target=terms.one("resource_target"),
+        username=terms.one("username"),
+        email=terms.one("email"),
+        date_from=_day(terms, "date_from"),
+        date_to=date_to + timedelta(hours=23, minutes=59, seconds=59) if date_to else None,
+        resource_type=terms.choice("resource_type", RESOURCE_TYPES),
+        action=terms.choice("action", audit_rules.ACTIONS),
+        build_reason=terms.choice("build_reason", BUILD_REASONS),
+        organization_id=await find_organization(ctx, subject, terms),
+    )
+    if which.username == "me":
+        which = dataclasses.replace(which, username=subject.username)
     refusals = terms.refusals()
     if refusals:
         raise Invalid("Invalid audit search query.", validations=[(item.field, item.detail) for item in refusals])
     readable = allowed_organizations(subject, "read", "audit_log")
-    return EntryFilter(**cast("Any", values), organizations=sorted(readable) if readable is not None else None)
+    return dataclasses.replace(which, organizations=sorted(readable) if readable is not None else None)
 
 
 def _day(terms: Terms, key: str) -> datetime | None:

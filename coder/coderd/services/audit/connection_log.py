@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, get_args
 from uuid import UUID
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from coder.api.audit.audit import (
     ConnectionLog,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-TYPES: tuple[str, ...] = cast("Any", ConnectionType).__args__
+TYPES: tuple[ConnectionType, ...] = get_args(ConnectionType)
 _WEB = frozenset({"workspace_app", "port_forwarding"})
 
 
@@ -42,7 +43,7 @@ async def record_connect(
     tx: Tx,
     agent_place: CurrentAgent,
     connection_id: UUID,
-    kind: str,
+    kind: ConnectionType,
     ip: str,
     at: datetime,
     user_id: UUID | None = None,
@@ -67,7 +68,15 @@ async def record_connect(
 
 
 async def record_disconnect(
-    tx: Tx, agent_place: CurrentAgent, connection_id: UUID, kind: str, ip: str, at: datetime, *, code: int, reason: str
+    tx: Tx,
+    agent_place: CurrentAgent,
+    connection_id: UUID,
+    kind: ConnectionType,
+    ip: str,
+    at: datetime,
+    *,
+    code: int,
+    reason: str,
 ) -> None:
     """Record the end of a session. A begin that was never reported is recorded now."""
     await record_connect(tx, agent_place, connection_id, kind, ip, at)
@@ -102,33 +111,34 @@ async def _load(
 
 async def _read_search(ctx: Context, subject: Subject, query: str) -> ConnectionFilter:
     terms = parse_query(query, "search")
-    values: dict[str, Any] = {
-        "organization_id": await find_organization(ctx, subject, terms),
-        "workspace_owner": terms.one("workspace_owner"),
-        "workspace_owner_email": terms.one("workspace_owner_email"),
-        "type": terms.choice("type", TYPES),
-        "username": terms.one("username"),
-        "user_email": terms.one("user_email"),
-        "connected_after": terms.time("connected_after"),
-        "connected_before": terms.time("connected_before"),
-        "workspace_id": terms.uuid("workspace_id"),
-        "connection_id": terms.uuid("connection_id"),
-        "status": terms.choice("status", ("ongoing", "completed")),
-    }
-    for key in ("workspace_owner", "username"):
-        if values[key] == "me":
-            values[key] = subject.username
+    which = ConnectionFilter(
+        organization_id=await find_organization(ctx, subject, terms),
+        workspace_owner=_without_me(subject, terms.one("workspace_owner")),
+        workspace_owner_email=terms.one("workspace_owner_email"),
+        type=terms.choice("type", TYPES),
+        username=_without_me(subject, terms.one("username")),
+        user_email=terms.one("user_email"),
+        connected_after=terms.time("connected_after"),
+        connected_before=terms.time("connected_before"),
+        workspace_id=terms.uuid("workspace_id"),
+        connection_id=terms.uuid("connection_id"),
+        status=terms.choice("status", ("ongoing", "completed")),
+    )
     refusals = terms.refusals()
     if refusals:
         raise Invalid("Invalid connection search query.", validations=[(item.field, item.detail) for item in refusals])
     readable = allowed_organizations(subject, "read", "connection_log")
-    return ConnectionFilter(**values, organizations=sorted(readable) if readable is not None else None)
+    return replace(which, organizations=sorted(readable) if readable is not None else None)
+
+
+def _without_me(subject: Subject, username: str) -> str:
+    return subject.username if username == "me" else username
 
 
 def _present(view: ConnectionView, people: dict[UUID, User]) -> ConnectionLog:
     row = view.connection
-    web: ConnectionLogWebInfo | Any = UNSET
-    ssh: ConnectionLogSSHInfo | Any = UNSET
+    web: ConnectionLogWebInfo | UnsetType = UNSET
+    ssh: ConnectionLogSSHInfo | UnsetType = UNSET
     if row.type in _WEB:
         web = ConnectionLogWebInfo(
             user_agent=row.user_agent or "",
@@ -158,7 +168,7 @@ def _present(view: ConnectionView, people: dict[UUID, User]) -> ConnectionLog:
         workspace_id=row.workspace_id,
         workspace_name=row.workspace_name,
         agent_name=row.agent_name,
-        type=cast("Any", row.type),
+        type=row.type,
         ip=row.ip or UNSET,
         ssh_info=ssh,
         web_info=web,

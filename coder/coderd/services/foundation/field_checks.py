@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 from coder.api.base.refusals import Invalid, InvalidFields, Refusal
 from coder.api.field_rules.rules import ITSELF, Rules, first_fault
 from coder.api.field_rules.table import Fault, faults
+from coder.base.json_types import Json
 
 
-def check_request(body: msgspec.Struct, present: Mapping[str, Any] | None = None) -> None:
+def check_request(body: msgspec.Struct, present: Mapping[str, Json] | None = None) -> None:
     """Raise Invalid with every fault of a request. Values equal to the `present` ones are never refused."""
     problems = faults(body, present)
     if problems:
@@ -30,7 +30,7 @@ def _refusal(faults: list[Fault]) -> Refusal:
     )
 
 
-def check_fields(*fields: tuple[str, Any, Rules]) -> None:
+def check_fields(*fields: tuple[str, object, Rules]) -> None:
     """Check values that do not come from a request: (name, value, rules). Raises InvalidFields."""
     faults = [fault for name, value, rules in fields if (fault := first_fault(name, value, rules)) is not None]
     if faults:

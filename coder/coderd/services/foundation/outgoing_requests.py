@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from coder.base.json_types import JsonObject
 from coder.base.secret import Secret
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
@@ -36,7 +36,7 @@ class OutgoingReply:
     def fine(self) -> bool:
         return 200 <= self.status < 300
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> JsonObject:
         """Decode a JSON object, or a form as some token endpoints send it. Raises ValueError."""
         try:
             document = json.loads(self.body)

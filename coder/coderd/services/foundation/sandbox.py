@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 import trio
@@ -30,6 +30,7 @@ import trio
 from coder.api.base.refusals import Failed, Invalid, Refusal
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
+from coder.base.json_types import Json, JsonObject, as_object
 from coder.base.log import get_logger
 from coder.base.threads import in_thread_or_here
 
@@ -129,10 +130,10 @@ class _Call:
     """A call in progress, and its result."""
 
     name: str
-    values: Mapping[str, object]
+    values: Mapping[str, Json]
     documents: Documents | None
     finished: trio.Event = field(default_factory=trio.Event)
-    value: object = None
+    value: Json = None
     error: Exception | None = None
 
 
@@ -151,8 +152,8 @@ class Sandbox:
         nursery.start_soon(self._kill_all_at_shutdown)
 
     async def call(
-        self, name: str, values: Mapping[str, Any], documents: Documents | None = None, *, caller: str = ""
-    ) -> Any:
+        self, name: str, values: Mapping[str, Json], documents: Documents | None = None, *, caller: str = ""
+    ) -> Json:
         """Return the result of a call. Raises SandboxEvaluationError and every error of loading the documents.
 
         Each `caller` has one call in progress at a time, so a busy caller delays only itself. Cancelling the caller
@@ -202,7 +203,7 @@ class Sandbox:
             if not self._all:
                 self._idle.append(await self._start())
 
-    async def _run(self, name: str, values: Mapping[str, Any], documents: Documents | None) -> Any:
+    async def _run(self, name: str, values: Mapping[str, Json], documents: Documents | None) -> Json:
         worker = await self._idle_or_new()
         try:
             key = documents.name if documents is not None else ""
@@ -219,10 +220,10 @@ class Sandbox:
             raise
         self._idle.append(worker)
         if "failed" in reply:
-            raise TooMuchWorkError(reply["failed"])
+            raise TooMuchWorkError(str(reply["failed"]))
         if "broken" in reply:
             # Where the error occurred and its type; its message may contain a user's text.
-            _log.error("evaluating failed", call=name, **reply["broken"])
+            _log.error("evaluating failed", call=name, **as_object(reply["broken"]))
             raise SandboxFailedError
         return reply["value"]
 
@@ -279,7 +280,7 @@ class _Worker:
     def is_running(self) -> bool:
         return self._process.poll() is None
 
-    async def exchange(self, head: Mapping[str, Any]) -> Any:
+    async def exchange(self, head: Mapping[str, Json]) -> JsonObject:
         """Send a frame and wait for the reply. Raises SandboxEvaluationError when none arrives in time."""
         text = json.dumps(head).encode()
         with trio.move_on_after(WALL_SECONDS):
@@ -288,7 +289,7 @@ class _Worker:
                 (size,) = _LENGTH.unpack(await self._read(_LENGTH.size))
                 if size > MAX_RESULT:
                     raise TooMuchWorkError("space for its results")
-                return msgspec.json.decode(await self._read(size))
+                return msgspec.json.decode(await self._read(size), type=dict)
             except (trio.BrokenResourceError, trio.ClosedResourceError, EOFError) as error:
                 raise await self._exit_error() from error
         raise TooMuchWorkError("time")

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 import trio
 
@@ -52,6 +51,18 @@ class _KeySet:
 
     keys: tuple[SigningKey, ...]
     read_at: datetime
+
+
+class StoredKey(TypedDict):
+    """Key as stored in JSON; the secret is sealed where the site has encryption keys."""
+
+    id: str
+    secret: str
+    made_at: NotRequired[str]
+    "Missing from keys that older releases stored."
+    until: NotRequired[str]
+    "Of a previous key: time until which it verifies."
+    previous: NotRequired[StoredKey]
 
 
 class SigningKeys:
@@ -99,9 +110,9 @@ class SigningKeys:
         await self.get(feature)
         sealer = self._ctx.services.sealer
         stored = await self._ctx.db.read(site_settings.get_config, _PREFIX + feature)
-        value = json.loads(stored or "{}")
+        value: StoredKey = json.loads(stored or "{}")
         now = self._ctx.clock.now()
-        made_at = datetime.fromisoformat(value["made_at"]) if value.get("made_at") else now
+        made_at = datetime.fromisoformat(text) if (text := value.get("made_at")) else now
         keys = [DescribedKey(_opened(sealer, value), made_at)]
         previous, until = _previous(value, now)
         if previous:
@@ -123,21 +134,21 @@ async def _ensure_keys(tx: Tx, name: str, now: datetime, sealer: Sealer) -> tupl
         await site_settings.lock_keys(tx)  # another replica may be rotating the key
         stored = _encrypted(sealer, await site_settings.get_config(tx, name) or stored)
         await site_settings.put_config(tx, name, stored)
-    value = json.loads(stored)
+    value: StoredKey = json.loads(stored)
     previous, _ = _previous(value, now)
     return tuple(_opened(sealer, key) for key in (value, previous) if key)
 
 
-def _previous(value: Mapping[str, Any], now: datetime) -> tuple[Mapping[str, str], datetime]:
+def _previous(value: StoredKey, now: datetime) -> tuple[StoredKey | None, datetime]:
     """Return the previous key and the time until which it verifies; an empty key and `now` after that."""
-    previous = value.get("previous") or {}
+    previous = value.get("previous")
     until = datetime.fromisoformat(previous["until"]) if previous else now
-    return (previous, until) if until > now else ({}, now)
+    return (previous, until) if previous and until > now else (None, now)
 
 
 def _encrypted(sealer: Sealer, stored: str) -> str:
     """Return `stored` with secrets encrypted that were stored before the site had encryption keys."""
-    value = json.loads(stored)
+    value: StoredKey = json.loads(stored)
     plain = [key for key in (value, value.get("previous")) if key and sealer.is_plain(key["secret"])]
     if not sealer.can_seal or not plain:
         return stored
@@ -146,11 +157,11 @@ def _encrypted(sealer: Sealer, stored: str) -> str:
     return json.dumps(value)
 
 
-def _opened(sealer: Sealer, value: Mapping[str, str]) -> SigningKey:
+def _opened(sealer: Sealer, value: StoredKey) -> SigningKey:
     return SigningKey(value["id"], bytes.fromhex(sealer.open(value["secret"]).reveal()))
 
 
-def _new_key(name: str, key_id: str, now: datetime, sealer: Sealer) -> dict[str, Any]:
+def _new_key(name: str, key_id: str, now: datetime, sealer: Sealer) -> StoredKey:
     size = _KEY_SIZES.get(name.removeprefix(_PREFIX), _KEY_SIZE)
     return {"id": key_id, "secret": sealer.seal(secrets.token_hex(size)), "made_at": now.isoformat()}
 
@@ -165,7 +176,7 @@ async def rotate(tx: Tx, now: datetime, sealer: Sealer) -> list[str]:
     changed = []
     await site_settings.lock_keys(tx)
     for name, text in (await site_settings.list_configs(tx, _PREFIX)).items():
-        value = json.loads(text)
+        value: StoredKey = json.loads(text)
         made_at = value.get("made_at")
         if made_at is None:  # stored before keys had a creation time: the lifetime starts now
             await site_settings.put_config(tx, name, json.dumps({**value, "made_at": now.isoformat()}))

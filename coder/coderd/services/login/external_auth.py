@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from msgspec import UNSET
@@ -26,6 +26,7 @@ from coder.api.login.external_auth import (
     ListUserExternalAuthResponse,
     TemplateVersionExternalAuth,
 )
+from coder.base.json_types import Json, JsonObject, as_object
 from coder.base.secret import Secret
 from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.foundation.outgoing_requests import OutgoingReply, fetch
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from coder.domain.access.policy import Subject
 
 _Result = TypeVar("_Result")
-_Document = TypeVar("_Document")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _row(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: Token
     )
 
 
-def _extra(provider: ExternalProvider, granted: TokenGrant) -> dict[str, Any] | None:
+def _extra(provider: ExternalProvider, granted: TokenGrant) -> JsonObject | None:
     """Return data to store with the link. Slack sends the user's own token in addition to the application's."""
     user = granted.document.get("authed_user")
     return {"authed_user": user} if provider.kind == "slack" and isinstance(user, dict) else None
@@ -186,15 +186,15 @@ async def _installations(provider: ExternalProvider, token: Secret) -> list[Exte
     return _parsed(reply, _github_installations) if reply.fine else None
 
 
-def _parsed(reply: OutgoingReply, read: Callable[[_Document], _Result]) -> _Result | None:
-    """Parse an untrusted reply as if it had the type that `read` takes. Return None for any other reply."""
+def _parsed(reply: OutgoingReply, read: Callable[[Mapping[str, Json]], _Result]) -> _Result | None:
+    """Parse an untrusted reply. Return None for one that `read` does not understand."""
     try:
         return read(json.loads(reply.body))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
 
-def _github_user(document: Mapping[str, object]) -> ExternalAuthUser:
+def _github_user(document: Mapping[str, Json]) -> ExternalAuthUser:
     return ExternalAuthUser(
         id=_number(document["id"]),
         login=str(document["login"]),
@@ -204,18 +204,21 @@ def _github_user(document: Mapping[str, object]) -> ExternalAuthUser:
     )
 
 
-def _github_installations(
-    document: Mapping[str, list[dict[str, dict[str, object]]]],
-) -> list[ExternalAuthAppInstallation]:
+def _github_installations(document: Mapping[str, Json]) -> list[ExternalAuthAppInstallation]:
+    installations = document["installations"]
+    if not isinstance(installations, list):
+        raise TypeError("the installations are not a list")
     return [
         ExternalAuthAppInstallation(
-            id=_number(item["id"]), account=_github_user(item["account"]), configure_url=str(item.get("html_url") or "")
+            id=_number(item["id"]),
+            account=_github_user(as_object(item["account"])),
+            configure_url=str(item.get("html_url") or ""),
         )
-        for item in document["installations"]
+        for item in installations
     ]
 
 
-def _number(value: object) -> int:
+def _number(value: Json) -> int:
     number = int(str(value))
     return number if abs(number) < 2**63 else 0  # the API's JSON has no larger numbers
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from coder.api.base.refusals import BadGateway, Forbidden, Invalid, Unauthenticated
 from coder.api.login.external_auth import ExternalAuthDevice
+from coder.base.json_types import Json, as_object
 from coder.base.secret import Secret
 from coder.coderd.services.foundation.outgoing_requests import fetch
 from coder.coderd.services.login.oauth_exchange import (
@@ -84,7 +85,7 @@ async def _check_membership(ctx: Context, token: Secret, login: str) -> None:
         return
     memberships = await _get(ctx, "/user/memberships/orgs?state=active&per_page=100", token)
     own_organizations = {
-        str(item["organization"]["login"]).lower()
+        str(as_object(item["organization"])["login"]).lower()
         for item in (memberships if isinstance(memberships, list) else [])
         if isinstance(item, dict) and isinstance(item.get("organization"), dict) and item.get("state") == "active"
     }
@@ -117,7 +118,7 @@ async def _primary_email(ctx: Context, token: Secret) -> str:
     raise Forbidden("Your primary email must be verified on GitHub!")
 
 
-async def _get(ctx: Context, path: str, token: Secret, missing: Any = None) -> Any:
+async def _get(ctx: Context, path: str, token: Secret, missing: Json = None) -> Json:
     """Return the JSON at a path of the API, or `missing` for status 404. Raises BadGateway."""
     try:
         reply = await fetch("GET", hosts(ctx).api + path, bearer=token)
@@ -125,9 +126,10 @@ async def _get(ctx: Context, path: str, token: Secret, missing: Any = None) -> A
             return missing
         if not reply.fine:
             raise BadGateway("GitHub refused a request.", f"{path.partition('?')[0]}: status {reply.status}")
-        return json.loads(reply.body)
+        document: Json = json.loads(reply.body)
     except (NetError, ValueError, RecursionError) as error:
         raise BadGateway("GitHub cannot be reached.", str(error)) from error
+    return document
 
 
 # ---- the device flow (RFC 8628)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.base.ids import new_uuid
-from coder.base.json_types import Json
+from coder.base.json_types import Json, JsonObject, as_text, as_texts
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.login.oauth2_apps import new_secret, secret_row
 from coder.coderd.services.login.oauth2_client_authentication import GrantError
@@ -49,7 +49,7 @@ _MOST, _LONGEST = 50, 2048
 """Values in a list of metadata, and characters of a value. Ours."""
 
 
-async def register(ctx: Context, requested: Mapping[str, Any]) -> tuple[OAuth2AppRow, str, str]:
+async def register(ctx: Context, requested: Mapping[str, Json]) -> tuple[OAuth2AppRow, str, str]:
     """Register a client. Return (application, client secret, registration token); the secrets are not shown again.
 
     Raises GrantError.
@@ -63,10 +63,10 @@ async def register(ctx: Context, requested: Mapping[str, Any]) -> tuple[OAuth2Ap
         id=new_uuid(),
         created_at=now,
         updated_at=now,
-        name=metadata.get("client_name") or "OAuth2 client",
+        name=as_text(metadata.get("client_name")) or "OAuth2 client",
         icon=str(metadata.get("logo_uri") or ""),
-        callback_url=metadata["redirect_uris"][0],
-        redirect_uris=tuple(metadata["redirect_uris"]),
+        callback_url=as_texts(metadata["redirect_uris"])[0],
+        redirect_uris=tuple(as_texts(metadata["redirect_uris"])),
         public_client=_is_public(metadata),
         registration=metadata,
         registration_token_hash=hash_secret(token),
@@ -99,7 +99,7 @@ async def change(ctx: Context, row: OAuth2AppRow, metadata: Mapping[str, Json]) 
     return await ctx.db.run(_change, row.id, _accepted(metadata), ctx.clock.now())
 
 
-async def _change(tx: Tx, app_id: UUID, metadata: dict[str, Any], now: datetime) -> OAuth2AppRow:
+async def _change(tx: Tx, app_id: UUID, metadata: JsonObject, now: datetime) -> OAuth2AppRow:
     row = await store.lock_app(tx, app_id)
     if row is None:
         raise GrantError("invalid_token", "Client not found", 401)
@@ -108,10 +108,10 @@ async def _change(tx: Tx, app_id: UUID, metadata: dict[str, Any], now: datetime)
         tx,
         app_id,
         updated_at=now,
-        name=metadata.get("client_name") or row.name,
+        name=as_text(metadata.get("client_name")) or row.name,
         icon=str(metadata.get("logo_uri") or ""),
-        callback_url=metadata["redirect_uris"][0],
-        redirect_uris=tuple(metadata["redirect_uris"]),
+        callback_url=as_texts(metadata["redirect_uris"])[0],
+        redirect_uris=tuple(as_texts(metadata["redirect_uris"])),
         public_client=is_public,
         registration=metadata,
         legacy=row.legacy and may_be_legacy(public_client=is_public),
@@ -124,20 +124,20 @@ async def remove(ctx: Context, row: OAuth2AppRow) -> None:
     await ctx.db.run(store.delete_app, row.id)
 
 
-def _is_public(metadata: Mapping[str, Any]) -> bool:
+def _is_public(metadata: Mapping[str, Json]) -> bool:
     """Whether the client is public (RFC 6749 section 2.1): an application on a user's machine keeps no secret."""
-    method: str = metadata["token_endpoint_auth_method"]
+    method = as_text(metadata["token_endpoint_auth_method"])
     return method == "none"
 
 
-def _accepted(requested: Mapping[str, Any]) -> dict[str, Any]:
+def _accepted(requested: Mapping[str, Json]) -> JsonObject:
     """Return the metadata to store, with defaults. Raises GrantError invalid_client_metadata."""
     metadata = {**_DEFAULTS, **{name: requested[name] for name in (*_METADATA, *_DEFAULTS) if requested.get(name)}}
     uris = metadata.get("redirect_uris")
     problem = redirect_problem([str(uri) for uri in uris] if isinstance(uris, list) else []) or _type_problem(metadata)
     if not problem and metadata["token_endpoint_auth_method"] not in _METHODS:
         problem = f"unsupported token_endpoint_auth_method: {metadata['token_endpoint_auth_method']}"
-    for kind in metadata["grant_types"] if not problem else ():
+    for kind in as_texts(metadata["grant_types"]) if not problem else ():
         if kind not in _GRANTS:
             problem = f"unsupported grant_type: {kind}"
     if not problem and metadata["response_types"] != ["code"]:

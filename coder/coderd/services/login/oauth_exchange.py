@@ -8,10 +8,11 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote_plus, urlencode, urlsplit
 
 from coder.api.base.refusals import Failed
+from coder.base.json_types import Json
 from coder.base.secret import Secret
 from coder.coderd.services.foundation.outgoing_requests import OutgoingReply, fetch
 from coder.net.errors import NetError
@@ -55,7 +56,7 @@ class TokenGrant:
     access: Secret
     refresh: Secret
     expires_at: datetime | None
-    document: Mapping[str, Any]
+    document: Mapping[str, Json]
 
 
 REFUSED = "Failed exchanging Oauth code."
@@ -149,7 +150,7 @@ def parse_token_reply(ctx: Context, reply: OutgoingReply) -> TokenGrant:
     )
 
 
-def _error_text(document: Mapping[str, Any], status: int) -> str:
+def _error_text(document: Mapping[str, Json], status: int) -> str:
     error, description = document.get("error"), document.get("error_description")
     if not error:
         return f"the provider answered status {status} without an access token"
@@ -160,8 +161,10 @@ _MAX_SECONDS = 10**9
 """Some thirty years. A larger lifetime is a mistake of the provider, and overflows dates and encoders."""
 
 
-def parse_seconds(value: Any, otherwise: int) -> int:
+def parse_seconds(value: Json, otherwise: int) -> int:
     """Return a number of seconds from a provider's JSON; `otherwise` for anything that is no sensible number."""
+    if not isinstance(value, int | float | str):
+        return otherwise
     try:
         number = int(value)
     except (TypeError, ValueError, OverflowError):
@@ -169,7 +172,9 @@ def parse_seconds(value: Any, otherwise: int) -> int:
     return number if 0 < number < _MAX_SECONDS else otherwise
 
 
-def _expiry(now: datetime, seconds: Any) -> datetime | None:
+def _expiry(now: datetime, seconds: Json) -> datetime | None:
+    if not isinstance(seconds, int | float | str):
+        return None
     try:
         value = float(seconds or 0)
     except (TypeError, ValueError, OverflowError):

@@ -10,14 +10,16 @@ import base64
 import hashlib
 import hmac
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
 from coder.api.base.refusals import BadGateway, Unauthenticated
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject
 from coder.base.log import get_logger
 from coder.coderd.config.settings import struct_value
 from coder.coderd.services.foundation.outgoing_requests import fetch
@@ -25,6 +27,8 @@ from coder.coderd.services.login.client_assertion import load_certificate
 from coder.coderd.services.login.oauth_exchange import ProviderEndpoint, TokenGrant
 
 if TYPE_CHECKING:
+    from jwt import PyJWK, PyJWKSet
+
     from coder.coderd.services.foundation.context import Context
 
 _log = get_logger("oidc")
@@ -41,11 +45,11 @@ _LEEWAY = 30
 class OidcClaims:
     """Claims of the provider by source."""
 
-    id_token: dict[str, Any]
-    user_info: dict[str, Any]
+    id_token: JsonObject
+    user_info: JsonObject
 
     @property
-    def merged(self) -> dict[str, Any]:
+    def merged(self) -> JsonObject:
         return {**self.id_token, **self.user_info}
 
 
@@ -57,7 +61,7 @@ def nonce_of(state: str) -> str:
 _DIGESTS = {"256": hashlib.sha256, "384": hashlib.sha384, "512": hashlib.sha512}
 
 
-def _check_access_token(token: str, claims: dict[str, Any], access: str) -> None:
+def _check_access_token(token: str, claims: JsonObject, access: str) -> None:
     """Verify `at_hash`, if the provider sends it (OpenID Connect Core 3.1.3.8). Raises Unauthenticated."""
     import jwt
 
@@ -81,9 +85,9 @@ class OidcProvider:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._lock = trio.Lock()
-        self._discovery: dict[str, Any] = {}
+        self._discovery: JsonObject = {}
         self._discovered_at: datetime | None = None
-        self._keys: Any = None
+        self._keys: PyJWKSet | None = None
         self._certificate = load_certificate(ctx.config)
         self._keys_at: datetime | None = None
 
@@ -102,6 +106,7 @@ class OidcProvider:
         """Return the endpoints. Raises BadGateway when the provider cannot be reached."""
         config = self._ctx.config
         document = await self._discover()
+        methods = document.get("code_challenge_methods_supported")
         params = struct_value(config.oidc_auth_url_params) or {}
         return ProviderEndpoint(
             client_id=config.oidc_client_id,
@@ -112,7 +117,7 @@ class OidcProvider:
             scopes=config.oidc_scopes,
             redirect_url=config.oidc_redirect_url or self._ctx.access_url + CALLBACK,
             extra={str(name): str(value) for name, value in params.items()},
-            pkce="S256" in (document.get("code_challenge_methods_supported") or ()),
+            pkce=isinstance(methods, Collection) and "S256" in methods,
             nonce=bool(document.get("id_token_signing_alg_values_supported")),
         )
 
@@ -128,7 +133,7 @@ class OidcProvider:
         if nonce and not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
             raise Unauthenticated("Failed to verify OIDC token.", "its nonce does not match this login")
         _check_access_token(token, claims, granted.access.reveal())
-        info: dict[str, Any] = {}
+        info: JsonObject = {}
         url = (await self._discover()).get("userinfo_endpoint")
         if self._ctx.config.oidc_access_token_claims:
             info = await self._verify(granted.access.reveal(), audience=False)
@@ -138,13 +143,13 @@ class OidcProvider:
                 raise Unauthenticated("The user info belongs to another user than the id token.")
         return OidcClaims(claims, info)
 
-    async def _verify(self, token: str, *, audience: bool = True) -> dict[str, Any]:
+    async def _verify(self, token: str, *, audience: bool = True) -> JsonObject:
         import jwt
 
         config = self._ctx.config
         try:
             key = await self._key(str(jwt.get_unverified_header(token).get("kid", "")))
-            claims: dict[str, Any] = jwt.decode(
+            claims: JsonObject = jwt.decode(
                 token,
                 key,
                 algorithms=_ALGORITHMS,
@@ -157,7 +162,7 @@ class OidcProvider:
             raise Unauthenticated("Failed to verify OIDC token.", str(error)) from error
         return claims
 
-    async def _key(self, kid: str) -> Any:
+    async def _key(self, kid: str) -> PyJWK:
         import jwt
 
         for force in (False, True):
@@ -167,7 +172,7 @@ class OidcProvider:
                 return usable[0]
         raise jwt.InvalidKeyError(f"the provider has no key {kid!r}")
 
-    async def _key_set(self, force: bool) -> Any:
+    async def _key_set(self, force: bool) -> PyJWKSet:
         import jwt
 
         url = str((await self._discover()).get("jwks_uri", ""))
@@ -179,7 +184,7 @@ class OidcProvider:
                 self._keys_at = now
             return self._keys
 
-    async def _discover(self) -> dict[str, Any]:
+    async def _discover(self) -> JsonObject:
         async with self._lock:
             now = self._ctx.clock.now()
             if self._discovered_at is None or now - self._discovered_at > _KEY_LIFETIME:
@@ -194,7 +199,7 @@ class OidcProvider:
                 self._discovery, self._discovered_at = document, now
             return self._discovery
 
-    async def _document(self, url: str, granted: TokenGrant | None = None) -> dict[str, Any]:
+    async def _document(self, url: str, granted: TokenGrant | None = None) -> JsonObject:
         try:
             reply = await fetch("GET", url, bearer=granted.access if granted else None)
             if not reply.fine:

@@ -10,9 +10,11 @@ import hmac
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from coder.api.base.enums import LoginType
 from coder.api.base.refusals import Refusal
+from coder.base.json_types import Json
 from coder.coderd.services.login.login_conversion import Conversion, proof_of
 from coder.coderd.services.login.oauth_exchange import TokenGrant
 from coder.coderd.services.people import git_ssh_keys, new_users
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.people.users import UserChanges
 
 
 NAME_TRIES = 10
@@ -43,10 +46,10 @@ class LoginRefused(Refusal):
 class Attempt:
     """A login attempt after the provider's callback."""
 
-    login_type: str
+    login_type: LoginType
     person: Person
     granted: TokenGrant
-    claims: Mapping[str, Any]
+    claims: Mapping[str, Json]
     "Claims stored for the pages about sync: `{id_token_claims, user_info_claims, merged_claims}` for OIDC."
     allow_signups: bool
     signups_disabled: str = ""
@@ -55,7 +58,7 @@ class Attempt:
     convert: Conversion | None = None
 
 
-async def check_address(tx: Tx, user: UserRow, changes: Mapping[str, Any]) -> None:
+async def check_address(tx: Tx, user: UserRow, changes: UserChanges) -> None:
     existing = await system_users.get_user_by_email(tx, changes["email"]) if "email" in changes else None
     if existing is not None and existing.id != user.id:
         raise LoginRefused(
@@ -81,9 +84,9 @@ async def find_account(tx: Tx, attempt: Attempt) -> UserRow | None:
     return user
 
 
-def account_changes(user: UserRow, attempt: Attempt, now: datetime) -> dict[str, Any]:
+def account_changes(user: UserRow, attempt: Attempt, now: datetime) -> UserChanges:
     person = attempt.person
-    changed: dict[str, Any] = {"updated_at": now}
+    changed: UserChanges = {"updated_at": now}
     if attempt.login_type == "github":
         changed["github_com_user_id"] = int(person.linked_id)
     if person.email and person.email.lower() != user.email.lower():

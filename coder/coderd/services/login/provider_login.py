@@ -7,10 +7,11 @@ and roles.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Forbidden
+from coder.base.json_types import Json, as_object
 from coder.coderd.services.access import new_keys
 from coder.coderd.services.login import provider_sync
 from coder.coderd.services.login.provider_accounts import (
@@ -109,17 +110,17 @@ async def _sign_in(tx: Tx, ctx: Context, attempt: Attempt, pair: git_ssh_keys.Ke
     return token
 
 
-def _sync_claims(attempt: Attempt) -> Mapping[str, Any]:
-    return attempt.claims.get("merged_claims") or {}
+def _sync_claims(attempt: Attempt) -> Mapping[str, Json]:
+    return as_object(attempt.claims.get("merged_claims"))
 
 
-async def claims_of(ctx: Context, user_id: UUID) -> Mapping[str, Any]:
+async def claims_of(ctx: Context, user_id: UUID) -> Mapping[str, Json]:
     """Return the OpenID provider's claims about a user at the last login; empty before the first login."""
     link = await ctx.db.read(user_links.get_link, user_id, "oidc")
-    return (link.claims.get("merged_claims") or {}) if link is not None else {}
+    return as_object(link.claims.get("merged_claims")) if link is not None else {}
 
 
-def _check_allowed(ctx: Context, claims: Mapping[str, Any]) -> None:
+def _check_allowed(ctx: Context, claims: Mapping[str, Json]) -> None:
     """Raise Forbidden when only members of certain groups may log in and the user is in none of them."""
     allowed = ctx.config.oidc_allowed_groups
     if allowed and not set(identity.words_of(claims, ctx.config.oidc_group_field)) & set(allowed):

@@ -7,10 +7,11 @@ has no setting. The rules for reading claims are `domain/login/identity.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.base.ids import new_uuid
+from coder.base.json_types import Json
 from coder.coderd.config.settings import struct_value
 from coder.coderd.services.people.members import leave_organization
 from coder.coderd.services.people.organization_settings import (
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 
-async def apply(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any], now: datetime) -> None:
+async def apply(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Json], now: datetime) -> None:
     """Apply the claims of a user who may log in."""
     await _organizations(ctx, tx, user_id, claims, now)
     await _site_roles(ctx, tx, user_id, claims)
@@ -43,7 +44,7 @@ async def apply(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any], 
         await _roles(tx, organization.id, user_id, claims)
 
 
-async def _organizations(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any], now: datetime) -> None:
+async def _organizations(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Json], now: datetime) -> None:
     settings = await effective_organization_sync(ctx, tx)
     if not settings.field:
         return
@@ -60,7 +61,7 @@ async def _organizations(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[st
         await leave_organization(tx, organization_id, user_id)
 
 
-async def _site_roles(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any]) -> None:
+async def _site_roles(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Json]) -> None:
     config = ctx.config
     if not config.oidc_user_role_field:
         return
@@ -78,11 +79,11 @@ async def _site_roles(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, 
 
 
 async def _groups(
-    ctx: Context, tx: Tx, organization_id: UUID, user_id: UUID, claims: Mapping[str, Any], is_default: bool
+    ctx: Context, tx: Tx, organization_id: UUID, user_id: UUID, claims: Mapping[str, Json], is_default: bool
 ) -> None:
     settings = await load_group_sync(tx, organization_id)
     field, pattern, make = settings.field, settings.regex_filter, settings.auto_create_missing_groups
-    mapping: Mapping[str, Any] = settings.mapping or {}
+    mapping: Mapping[str, Json] = settings.mapping or {}
     if not field and is_default and ctx.config.oidc_group_field:
         field, pattern, make = (
             ctx.config.oidc_group_field,
@@ -114,7 +115,7 @@ async def _groups(
         await group_store.add_members(tx, group_id, [user_id])
 
 
-async def _roles(tx: Tx, organization_id: UUID, user_id: UUID, claims: Mapping[str, Any]) -> None:
+async def _roles(tx: Tx, organization_id: UUID, user_id: UUID, claims: Mapping[str, Json]) -> None:
     settings = await load_role_sync(tx, organization_id)
     if not settings.field:
         return

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
 
 from coder.api.base.refusals import Conflict, Forbidden, Invalid, InvalidFields, NotFound
 from coder.api.base.struct import ApiStruct
-from coder.api.people.roles import AssignableRoles, Permission, Role
+from coder.api.people.roles import AssignableRoles, Role
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.application_limits import require_lasting
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
+from coder.coderd.services.people.roles import permission_list
 from coder.coderd.store.people import custom_roles as store
 from coder.coderd.store.people import system_custom_roles
 from coder.coderd.store.people.custom_roles import CustomRoleRow
@@ -76,7 +79,6 @@ async def update_role(ctx: Context, subject: Subject, organization: Organization
     """Replace the permissions of the role with that name. Raises Forbidden, Invalid, NotFound."""
     await _require(ctx, subject, organization, "update")
     permissions = _checked(subject, organization, role)
-    values: dict[str, Any] = {"display_name": role.display_name, "permissions": permissions}
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> CustomRoleRow | None:
@@ -84,7 +86,7 @@ async def update_role(ctx: Context, subject: Subject, organization: Organization
         if row is None:
             raise NotFound
         _check_denials(subject, organization, row.permissions, permissions)
-        await store.update_role(tx, row.id, updated_at=now, **values)
+        await store.update_role(tx, row.id, updated_at=now, display_name=role.display_name, permissions=permissions)
         return await system_custom_roles.get_role(tx, organization.id, role.name)
 
     changed = await ctx.db.run(write)
@@ -116,7 +118,7 @@ async def _require(ctx: Context, subject: Subject, organization: OrganizationRow
     await require_lasting(ctx, subject, action, roles, "custom_role", hidden=False)
 
 
-def _checked(subject: Subject, organization: OrganizationRow, role: RoleSpec) -> dict[str, Any]:
+def _checked(subject: Subject, organization: OrganizationRow, role: RoleSpec) -> dict[str, dict[str, list[str]]]:
     """Return the permissions as they are stored. Raises Invalid, Forbidden."""
     if role.name in ORGANIZATION_ROLES or role.name in SITE_ROLES:
         raise Invalid("Reserved role name", f'"{role.name}" is a reserved role name, and not allowed to be used')
@@ -170,7 +172,10 @@ def _check_grant(subject: Subject, organization: OrganizationRow, kind: str, act
 
 
 def _check_denials(
-    subject: Subject, organization: OrganizationRow, before: Mapping[str, Any], after: Mapping[str, Any]
+    subject: Subject,
+    organization: OrganizationRow,
+    before: Mapping[str, Mapping[str, Sequence[str]]],
+    after: Mapping[str, Mapping[str, Sequence[str]]],
 ) -> None:
     """Require that the caller may grant each permission that the role stops denying. Raises Forbidden."""
     stay = after.get("organization_denied", {})
@@ -187,31 +192,30 @@ def _table(permissions: Sequence[PermissionSpec], *, negate: bool) -> dict[str, 
     return {kind: sorted(actions) for kind, actions in sorted(table.items())}
 
 
-def _permissions(table: Mapping[str, Sequence[str]], negate: bool = False) -> list[Permission]:
-    return [
-        Permission(negate=negate, resource_type=cast("Any", kind), action=cast("Any", action))
-        for kind, actions in sorted(table.items())
-        for action in sorted(actions)
-    ]
-
-
-def _fields(row: CustomRoleRow) -> dict[str, Any]:
-    levels = row.permissions
-    denied = _permissions(levels.get("organization_denied", {}), True)
-    return {
-        "name": row.name,
-        "display_name": row.display_name,
-        "organization_id": row.organization_id,
-        "site_permissions": [],
-        "user_permissions": [],
-        "organization_permissions": _permissions(levels.get("organization", {})) + denied,
-        "organization_member_permissions": _permissions(levels.get("member", {})),
-    }
-
-
 def role_view(row: CustomRoleRow) -> Role:
-    return Role(**_fields(row))
+    levels = row.permissions
+    denied = permission_list(levels.get("organization_denied", {}), negate=True)
+    return Role(
+        name=row.name,
+        display_name=row.display_name,
+        organization_id=row.organization_id or UNSET,
+        site_permissions=[],
+        user_permissions=[],
+        organization_permissions=permission_list(levels.get("organization", {})) + denied,
+        organization_member_permissions=permission_list(levels.get("member", {})),
+    )
 
 
 def _assignable(row: CustomRoleRow, assignable: bool) -> AssignableRoles:
-    return AssignableRoles(**_fields(row), assignable=assignable, built_in=False)
+    role = role_view(row)
+    return AssignableRoles(
+        name=role.name,
+        display_name=role.display_name,
+        organization_id=role.organization_id,
+        site_permissions=role.site_permissions,
+        user_permissions=role.user_permissions,
+        organization_permissions=role.organization_permissions,
+        organization_member_permissions=role.organization_member_permissions,
+        assignable=assignable,
+        built_in=False,
+    )

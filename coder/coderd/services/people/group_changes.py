@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Conflict, Invalid, InvalidFields
@@ -35,8 +35,9 @@ async def create_group(
     new = Class("group", organization_id=organization.id)
     await require_lasting(ctx, subject, "create", new, "group", hidden=False)
     _check_reserved(request.name)
+    group_id = new_uuid()
     values: ColumnValues = {
-        "id": new_uuid(),
+        "id": group_id,
         "organization_id": organization.id,
         "name": request.name,
         "display_name": request.display_name,
@@ -51,14 +52,14 @@ async def create_group(
 
     with constraint_refusals({_NAME_INDEX: _name_conflict(request.name)}):
         await ctx.db.run(insert)
-    return await show(ctx, subject, await load_group(ctx, subject, cast("UUID", values["id"])))
+    return await show(ctx, subject, await load_group(ctx, subject, group_id))
 
 
 async def update_group(ctx: Context, subject: Subject, group_id: UUID, request: PatchGroupRequest) -> Group:
     """Change a group; empty and absent fields stay unchanged. Raises Forbidden, Invalid, Conflict, NotFound."""
     row = await load_group(ctx, subject, group_id, "update")
     check_request(request, {"name": row.name, "display_name": row.display_name})
-    values: dict[str, Any] = {}
+    values: ColumnValues = {}
     if request.name and request.name != row.name:
         _check_reserved(request.name)
         values["name"] = request.name
@@ -76,7 +77,7 @@ async def update_group(ctx: Context, subject: Subject, group_id: UUID, request: 
 
 
 async def _update(
-    tx: Tx, subject: Subject, row: GroupRow, values: dict[str, Any], added: Sequence[UUID], removed: Sequence[UUID]
+    tx: Tx, subject: Subject, row: GroupRow, values: ColumnValues, added: Sequence[UUID], removed: Sequence[UUID]
 ) -> None:
     members = await organization_store.hold_members(tx, row.organization_id, added)
     organization = (row.organization_id,)
@@ -90,7 +91,7 @@ async def _update(
         raise Invalid("Failed to add or remove non-existent group member")
 
 
-def _refuse_everyone(values: dict[str, Any], added: Sequence[UUID], removed: Sequence[UUID]) -> None:
+def _refuse_everyone(values: ColumnValues, added: Sequence[UUID], removed: Sequence[UUID]) -> None:
     if "name" in values:
         raise Invalid(f'Cannot rename the "{EVERYONE}" group!')
     if values.get("display_name"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import InvalidFields, NotFound
@@ -122,7 +122,7 @@ def group_view(subject: Subject, row: GroupRow, members: Sequence[UserRow]) -> G
         total_member_count=row.member_count,
         avatar_url=row.avatar_url,
         quota_allowance=row.quota_allowance,
-        source=cast("Any", row.source),
+        source=row.source,
         organization_name=row.organization_name,
         organization_display_name=row.organization_display_name,
     )

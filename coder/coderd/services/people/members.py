@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msgspec import UNSET
@@ -25,7 +25,6 @@ from coder.domain.access.policy import Object, Subject, key_allows
 from coder.domain.access.roles import ORGANIZATION_ROLES
 
 if TYPE_CHECKING:
-    from coder.api.base.enums import LoginType, UserStatus
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.people.users import UserFilter, UserRow
@@ -113,8 +112,8 @@ def member_with_user_view(row: MemberRow, titles: Mapping[str, str] = {}) -> Org
         name=row.name or UNSET,
         avatar_url=row.avatar_url or UNSET,
         email=row.email,
-        status=cast("UserStatus", row.status),
-        login_type=cast("LoginType", row.login_type),
+        status=row.status,
+        login_type=row.login_type,
         last_seen_at=row.last_seen_at,
         user_created_at=row.user_created_at,
         user_updated_at=row.user_updated_at,

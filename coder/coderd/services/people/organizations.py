@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
 from msgspec import UNSET
@@ -17,6 +17,7 @@ from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.role_assignment import require_assign, unknown_roles
 from coder.coderd.store.engine.names import as_id
+from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.people import organizations as store
 from coder.coderd.store.people import system_organizations
 from coder.coderd.store.people.organizations import OrganizationRow as OrganizationRow
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
+_TEXTS: tuple[Literal["name", "display_name", "description", "icon"], ...] = (
+    "name",
+    "display_name",
+    "description",
+    "icon",
+)
 _NAME_INDEX = "ix_organizations_name_living"
 
 
@@ -79,7 +86,7 @@ async def create_organization(ctx: Context, subject: Subject, request: CreateOrg
     _check_reserved(request.name)
     now = ctx.clock.now()
     organization_id = new_uuid()
-    values = {
+    values: ColumnValues = {
         "id": organization_id,
         "name": request.name,
         "display_name": display_name,
@@ -92,14 +99,16 @@ async def create_organization(ctx: Context, subject: Subject, request: CreateOrg
         require(subject, action, Class(kind, organization_id=organization_id), hidden=False)
     maker = subject.user_id if subject.kind == "user" else None
     with constraint_refusals({_NAME_INDEX: _name_conflict()}):
-        return await ctx.db.run(_insert, values, maker)
+        return await ctx.db.run(_insert, organization_id, values, maker, now)
 
 
-async def _insert(tx: Tx, values: dict[str, Any], maker: UUID | None) -> OrganizationRow:
+async def _insert(
+    tx: Tx, organization_id: UUID, values: ColumnValues, maker: UUID | None, now: datetime
+) -> OrganizationRow:
     await store.insert_organization(tx, values)
     if maker is not None:
-        await store.insert_member(tx, values["id"], maker, values["created_at"], ["organization-admin"])
-    row = await system_organizations.get_organization(tx, values["id"])
+        await store.insert_member(tx, organization_id, maker, now, ["organization-admin"])
+    row = await system_organizations.get_organization(tx, organization_id)
     if row is None:  # inserted above, in this transaction
         raise NotFound
     return row
@@ -125,11 +134,11 @@ async def update_organization(
 async def _update(
     tx: Tx, subject: Subject, organization_id: UUID, request: UpdateOrganizationRequest, now: datetime
 ) -> None:
-    values: dict[str, Any] = {
-        name: getattr(request, name)
-        for name in ("name", "display_name", "description", "icon")
-        if getattr(request, name) is not UNSET and (getattr(request, name) or name in {"description", "icon"})
-    }
+    values: store.OrganizationChanges = {}
+    for name in _TEXTS:
+        value = getattr(request, name)
+        if value is not UNSET and (value or name in {"description", "icon"}):
+            values[name] = value
     roles: list[str] | None = None
     if isinstance(request.default_org_member_roles, list):
         roles = await _default_roles(tx, organization_id, request.default_org_member_roles)
@@ -141,7 +150,8 @@ async def _update(
         values["default_member_roles"] = roles
     if values.get("name", present.name) != present.name:
         _check_reserved(values["name"])
-    await store.update_organization(tx, organization_id, **values, updated_at=now)
+    values["updated_at"] = now
+    await store.update_organization(tx, organization_id, **values)
 
 
 async def lock_organization(tx: Tx, organization_id: UUID) -> OrganizationRow:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import cast
 from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.people.roles import AssignableRoles, Permission
+from coder.api.people.roles import AssignableRoles, Permission, RBACAction, RBACResource
 from coder.domain.access.roles import (
     IMPLICIT_ORGANIZATION_ROLE,
     IMPLICIT_SITE_ROLE,
     ORGANIZATION_ROLES,
     SITE_ROLES,
     BuiltinRole,
-    Grants,
 )
 
 
@@ -36,18 +35,20 @@ def _view(role: BuiltinRole, assignable: bool, organization_id: UUID | None) -> 
         name=role.name,
         display_name=role.display_name,
         organization_id=UNSET if organization_id is None else organization_id,
-        site_permissions=_permissions(role.site),
-        user_permissions=_permissions(role.user),
-        organization_permissions=_permissions(role.organization) + _permissions(role.organization_denied, True),
-        organization_member_permissions=_permissions(role.member),
+        site_permissions=permission_list(role.site),
+        user_permissions=permission_list(role.user),
+        organization_permissions=permission_list(role.organization)
+        + permission_list(role.organization_denied, negate=True),
+        organization_member_permissions=permission_list(role.member),
         assignable=assignable,
         built_in=True,
     )
 
 
-def _permissions(table: Grants, negate: bool = False) -> list[Permission]:
+def permission_list(table: Mapping[str, Iterable[str]], *, negate: bool = False) -> list[Permission]:
+    """Return permissions by resource type as the API shows them."""
     return [
-        Permission(negate=negate, resource_type=cast(Any, resource), action=cast(Any, action))
+        Permission(negate=negate, resource_type=cast("RBACResource", resource), action=cast("RBACAction", action))
         for resource, actions in sorted(table.items())
         for action in sorted(actions)
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Conflict, Invalid, NotFound
@@ -40,7 +40,7 @@ class ScimUser:
     username: str
     email: str
     name: str
-    active: bool | None
+    active: Json
 
 
 def canonical(document: Mapping[str, Json]) -> JsonObject:
@@ -59,7 +59,7 @@ def patched(document: Mapping[str, Json]) -> JsonObject:
         raise Invalid(str(error)) from None
 
 
-def describe(document: Mapping[str, Any]) -> ScimUser:
+def describe(document: Mapping[str, Json]) -> ScimUser:
     """Read a canonical SCIM user."""
     name = document.get("name")
     names = [str(name.get(part) or "") for part in ("givenName", "familyName")] if isinstance(name, Mapping) else []
@@ -71,13 +71,13 @@ def describe(document: Mapping[str, Any]) -> ScimUser:
     )
 
 
-def _primary(emails: Any) -> str:
+def _primary(emails: Json) -> str:
     items = [item for item in emails if isinstance(item, Mapping)] if isinstance(emails, list) else []
     chosen = next((item for item in items if item.get("primary")), items[0] if items else None)
     return str(chosen.get("value") or "").strip() if chosen is not None else ""
 
 
-async def provision(ctx: Context, document: Mapping[str, Any]) -> UserRow:
+async def provision(ctx: Context, document: Mapping[str, Json]) -> UserRow:
     """Return the user of a SCIM document, by email address, or create it. Raises Invalid, Conflict."""
     new_user = describe(document)
     if not new_user.email:
@@ -179,7 +179,7 @@ def _is_match(row: UserRow, comparisons: Sequence[Comparison]) -> bool:
     )
 
 
-async def set_active(ctx: Context, row: UserRow, active: bool | None) -> UserRow:
+async def set_active(ctx: Context, row: UserRow, active: Json) -> UserRow:
     """Suspend or activate a user, unless `active` is None or already so. Raises Invalid for an owner."""
     if active is False and row.status != "suspended":
         return await user_changes.set_status(ctx, SYSTEM, row, "suspended")

@@ -6,7 +6,7 @@ Only their owner may use them; an owner of the site may not, either.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
@@ -19,6 +19,7 @@ from coder.api.people.user_secrets import (
 )
 from coder.base.errors import CoderError
 from coder.base.ids import new_uuid
+from coder.base.json_types import as_object, as_text
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.field_checks import check_request
@@ -29,6 +30,7 @@ from coder.coderd.services.foundation.sandbox import (
     refused_evaluation,
 )
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
+from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.people import system_user_secrets
 from coder.coderd.store.people import user_secrets as store
 from coder.coderd.store.people.user_secrets import UserSecretRow
@@ -122,7 +124,7 @@ async def update_secret(
     """Change a secret; absent fields stay unchanged. Raises Forbidden, NotFound, InvalidFields, Conflict."""
     _require(subject, "update", user)
     row = await ctx.db.read(_load, subject, "update", user.id, name)
-    values: dict[str, Any] = {
+    values: ColumnValues = {
         field: getattr(request, field)
         for field in ("description", "env_name", "file_path", "enabled")
         if getattr(request, field) is not UNSET
@@ -130,14 +132,15 @@ async def update_secret(
     whole = CreateUserSecretRequest(  # validate the whole secret, not the change alone
         name=row.name,
         value="kept" if request.value is UNSET else request.value,
-        env_name=values.get("env_name", row.env_name),
-        file_path=values.get("file_path", row.file_path),
-        enabled=values.get("enabled", row.enabled),
+        env_name=row.env_name if request.env_name is UNSET else request.env_name,
+        file_path=row.file_path if request.file_path is UNSET else request.file_path,
+        enabled=row.enabled if request.enabled is UNSET else request.enabled,
     )
     check_request(whole)
     if request.value is not UNSET:
         values["value"] = _sealer(ctx).seal(request.value)
-    values["updated_at"] = now = ctx.clock.now()
+    now = ctx.clock.now()
+    values["updated_at"] = now
 
     async def write(tx: Tx) -> None:
         async with within_limit(tx, "secrets", user.id, now):
@@ -176,7 +179,6 @@ async def import_secrets(
 
 async def _parse(ctx: Context, user: UserRow, request: ImportUserSecretsRequest) -> Mapping[str, str]:
     sandbox = ctx.services.api.sandbox
-    pairs: dict[str, str] | str
     try:
         pairs = await sandbox.call(
             "secrets", {"format": request.format, "content": request.content}, caller=str(user.id)
@@ -187,9 +189,10 @@ async def _parse(ctx: Context, user: UserRow, request: ImportUserSecretsRequest)
         raise InvalidFields(("content", error.message)) from error
     if isinstance(pairs, str):
         raise InvalidFields(("content", pairs))
+    pairs = as_object(pairs)
     if not 0 < len(pairs) <= _MAX_IMPORT:
         raise InvalidFields(("content", f"must have 1 to {_MAX_IMPORT} secrets"))
-    return pairs
+    return {name: as_text(value) for name, value in pairs.items()}
 
 
 _TAKEN = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msgspec import UNSET
@@ -14,7 +15,6 @@ from coder.api.people.user_settings import (
     UserAppearanceSettings,
     UserPreferenceSettings,
 )
-from coder.base.json_types import JsonObject
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.store.people import users as store
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 _APPEARANCE = "appearance."
 _PREFERENCES = "preferences."
 _FONTS = ("", "ibm-plex-mono", "fira-code", "jetbrains-mono", "source-code-pro", "geist-mono")
-_DEFAULTS: JsonObject = {
-    "task_notification_alert_dismissed": False,
+_MODES: Mapping[str, str] = {
     "thinking_display_mode": "auto",
     "shell_tool_display_mode": "always_collapsed",
     "code_diff_display_mode": "",
@@ -50,9 +49,9 @@ async def set_appearance(
 
 
 async def get_preferences(ctx: Context, user_id: UUID) -> UserPreferenceSettings:
-    chosen: dict[str, Any] = dict(await ctx.db.read(store.get_configs, user_id, _PREFERENCES))
+    chosen = dict(await ctx.db.read(store.get_configs, user_id, _PREFERENCES))
     dismissed = chosen.pop("task_notification_alert_dismissed", "false") == "true"
-    return UserPreferenceSettings(**{**_DEFAULTS, **chosen, "task_notification_alert_dismissed": dismissed})
+    return UserPreferenceSettings(task_notification_alert_dismissed=dismissed, **{**_MODES, **chosen})
 
 
 async def set_preferences(
@@ -61,7 +60,7 @@ async def set_preferences(
     """Set preferences; absent and empty fields stay unchanged. Raises Invalid for values no dashboard knows."""
     check_request(request)
     values = {}
-    for name in _DEFAULTS:
+    for name in ("task_notification_alert_dismissed", *_MODES):
         value = getattr(request, name)
         if value is not UNSET and value is not None and value != "":
             values[name] = ("true" if value else "false") if isinstance(value, bool) else str(value)

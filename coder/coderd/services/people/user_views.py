@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msgspec import UNSET
@@ -15,7 +15,7 @@ from coder.coderd.store.people.users import UserRow
 from coder.domain.access.roles import display_name
 
 if TYPE_CHECKING:
-    from coder.api.base.enums import LoginType, UserStatus
+    pass
 
 
 def user_view(row: UserRow | key_store.KeyUser, *, carried: Collection[str] | None = None) -> User:
@@ -30,8 +30,8 @@ def user_view(row: UserRow | key_store.KeyUser, *, carried: Collection[str] | No
         created_at=row.created_at,
         updated_at=row.updated_at,
         last_seen_at=row.last_seen_at,
-        status=cast("UserStatus", row.status),
-        login_type=cast("LoginType", row.login_type),
+        status=row.status,
+        login_type=row.login_type,
         organization_ids=list(organization_ids),
         roles=slim_roles([name for name in row.rbac_roles if carried is None or name in carried]),
         has_ai_seat=False,
@@ -64,8 +64,8 @@ def reduced_user(row: UserRow) -> ReducedUser:
         created_at=row.created_at,
         updated_at=row.updated_at,
         last_seen_at=row.last_seen_at,
-        status=cast("UserStatus", row.status),
-        login_type=cast("LoginType", row.login_type),
+        status=row.status,
+        login_type=row.login_type,
     )
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from msgspec import UNSET
 
 from coder.api.base.refusals import Forbidden
-from coder.api.workspaces.workspace_settings import UpdateWorkspaceSharingSettingsRequest, WorkspaceSharingSettings
+from coder.api.workspaces.workspace_settings import (
+    ShareableWorkspaceOwners,
+    UpdateWorkspaceSharingSettingsRequest,
+    WorkspaceSharingSettings,
+)
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.people.organizations import lock_organization, organization_resource
 from coder.coderd.store.access import acls as acl_store
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
 
 def sharing_view(ctx: Context, organization: OrganizationRow) -> WorkspaceSharingSettings:
     off = ctx.config.disable_workspace_sharing
-    owners: Any = organization.workspace_sharing
+    owners = organization.workspace_sharing
     return WorkspaceSharingSettings(
         sharing_globally_disabled=off,
         sharing_disabled=owners == "none",
@@ -42,10 +46,10 @@ async def change_sharing(
             "Start the server without --disable-workspace-sharing to decide it for each organization.",
         )
 
-    async def write(tx: Tx) -> str:
+    async def write(tx: Tx) -> ShareableWorkspaceOwners:
         owners = (await lock_organization(tx, organization.id)).workspace_sharing
         if request.shareable_workspace_owners:
-            owners = request.shareable_workspace_owners
+            owners = cast("ShareableWorkspaceOwners", request.shareable_workspace_owners)
         elif request.sharing_disabled is not UNSET:
             owners = "none" if request.sharing_disabled else "everyone"
         await organization_store.update_organization(

@@ -7,9 +7,10 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
+from coder.api.base.enums import ProvisionerType
 from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.foundation.object_limits import within_limit
 from coder.coderd.services.provisioning.connected_daemon import Worker
@@ -56,7 +57,7 @@ async def register(
         name=name,
         version=introduction.version,
         api_version=introduction.api_version,
-        provisioners=sorted(set(introduction.provisioners)),
+        provisioners=cast("list[ProvisionerType]", sorted(set(introduction.provisioners))),
         tags=admission.tags,
         user_id=admission.user_id,
     )

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import trio
 
-from coder.api.base.enums import LogLevel
-from coder.api.provisioning.jobs import LogSource, ProvisionerJobLog
+from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.coderd.services.access.token_masking import mask_build_tokens
 from coder.coderd.services.provisioning.jobs import JOB_CHANGES
 from coder.coderd.store.engine.listening import RESYNC
@@ -151,8 +150,8 @@ def present_log(row: LogRow) -> ProvisionerJobLog:
     return ProvisionerJobLog(
         id=row.id,
         created_at=row.created_at,
-        log_source=cast("LogSource", row.source),
-        log_level=cast("LogLevel", row.level),
+        log_source=row.source,
+        log_level=row.level,
         stage=row.stage,
         output=row.output,
     )

@@ -6,14 +6,13 @@ get the same reasons without names of daemons. The reasons are `domain/provision
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msgspec import UNSET
 
 from coder.api.base.refusals import Invalid, NotFound
 from coder.api.provisioning.job_reasons import ExpectedStart, ProvisionerJobWhy, WaitingDaemon, WaitingRemedy
-from coder.api.provisioning.jobs import ProvisionerJobStatus
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.provisioning.waiting_jobs import WaitExplanation, load_waiting
 from coder.coderd.store.provisioning import jobs as job_store
@@ -87,7 +86,7 @@ def _present(explanation: WaitExplanation, visible: set[UUID]) -> ProvisionerJob
     named = job.organization_id in visible
     return ProvisionerJobWhy(
         job_id=job.id,
-        status=cast("ProvisionerJobStatus", job.status),
+        status=job.status,
         verdict=explanation.verdict,
         summary=summarize(explanation),
         provisioner=job.provisioner,

@@ -10,13 +10,19 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from msgspec import UNSET
 
 from coder.api.base.refusals import Invalid
-from coder.api.provisioning.jobs import MatchedProvisioners, ProvisionerJob, ProvisionerJobInput, ProvisionerJobMetadata
+from coder.api.provisioning.jobs import (
+    JobErrorCode,
+    MatchedProvisioners,
+    ProvisionerJob,
+    ProvisionerJobInput,
+    ProvisionerJobMetadata,
+)
 from coder.coderd.services.provisioning.tag_rules import load_tag_rule
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.provisioning import jobs as job_store
@@ -25,7 +31,6 @@ from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobDetail, JobRow
 from coder.coderd.store.provisioning.provisioners import DaemonRow
 from coder.coderd.store.workspaces.change_feed import notify_change
-from coder.domain.provisioning.jobs import JobType
 from coder.domain.provisioning.provisioners import STALE_AFTER, is_stale
 from coder.domain.provisioning.queue import (
     NO_POSITION,
@@ -130,7 +135,7 @@ def present_job(
         completed_at=job.completed_at or UNSET,
         canceled_at=job.canceled_at or UNSET,
         error=job.error or UNSET,
-        error_code=cast("Any", job.error_code) or UNSET,
+        error_code=cast("JobErrorCode", job.error_code) if job.error_code else UNSET,
         status=job.status,
         worker_id=job.worker_id or UNSET,
         worker_name=worker_name or UNSET,
@@ -143,7 +148,7 @@ def present_job(
         input=ProvisionerJobInput(
             template_version_id=job.version_id or UNSET, workspace_build_id=job.build_id or UNSET
         ),
-        type=cast("JobType", job.type),
+        type=job.type,
         available_workers=available_workers if available_workers is not None else UNSET,
         metadata=metadata or _NO_METADATA,
         logs_overflowed=job.logs_overflowed,
@@ -167,7 +172,7 @@ def present_detail(
         template_icon=detail.template_icon,
         workspace_id=detail.workspace_id or UNSET,
         workspace_name=detail.workspace_name or UNSET,
-        workspace_build_transition=cast("Any", detail.transition) or UNSET,
+        workspace_build_transition=detail.transition or UNSET,
     )
     return present_job(
         detail.job,

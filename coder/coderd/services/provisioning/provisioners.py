@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msgspec import UNSET
@@ -97,7 +97,7 @@ def _present_daemon(
         name=row.name,
         version=row.version,
         api_version=row.api_version,
-        provisioners=cast("Any", row.provisioners),
+        provisioners=row.provisioners,
         tags=row.tags,
         key_name=key_name,
         status=daemon_status(row.last_seen_at, busy=bool(current), now=now),
@@ -109,7 +109,7 @@ def _present_daemon(
 def _present_daemon_job(job: DaemonJob) -> ProvisionerDaemonJob:
     return ProvisionerDaemonJob(
         id=job.id,
-        status=cast("Any", job.status),
+        status=job.status,
         template_name=job.template_name,
         template_icon=job.template_icon,
         template_display_name=job.template_display_name,

@@ -12,6 +12,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from coder.api.agents.agents import DisplayApp, WorkspaceAppOpenIn, WorkspaceAppSharingLevel
+from coder.api.base.enums import WorkspaceTransition
 from coder.base.errors import CoderError
 from coder.base.ids import new_uuid
 from coder.base.json_types import Json, JsonObject
@@ -37,12 +39,21 @@ EXTERNAL_AGENT = "coder_external_agent"
 """Resource type that marks a workspace with an external agent."""
 
 DEVCONTAINER_ICON = "/emojis/1f4e6.png"
-_SHARING = {
+_DISPLAY_APPS: tuple[DisplayApp, ...] = (
+    "vscode",
+    "vscode_insiders",
+    "ssh_helper",
+    "port_forwarding_helper",
+    "web_terminal",
+)
+_SHARING: dict[int, WorkspaceAppSharingLevel] = {
     pb.AppSharingLevel.OWNER: "owner",
     pb.AppSharingLevel.AUTHENTICATED: "authenticated",
     pb.AppSharingLevel.PUBLIC: "public",
 }
-_OPEN_IN = {pb.AppOpenIn.TAB: "tab"}  # all others are slim windows: upstream removed "window"
+_OPEN_IN: dict[int, WorkspaceAppOpenIn] = {
+    pb.AppOpenIn.TAB: "tab"
+}  # all others are slim windows: upstream removed "window"
 
 
 class BadResultError(CoderError):
@@ -76,7 +87,7 @@ class _Rows:
 async def insert_resources(
     tx: Tx,
     job_id: UUID,
-    transition: str,
+    transition: WorkspaceTransition,
     resources: Iterable[pb.Resource],
     now: datetime,
     *,
@@ -123,7 +134,9 @@ async def _own_ids(tx: Tx, apps: list[AppRow], workspace_id: UUID | None) -> lis
     return [replace(app, id=new_uuid()) if app.id in foreign else app for app in apps]
 
 
-def _resource_row(resource: pb.Resource, job_id: UUID, transition: str, now: datetime, position: int) -> ResourceRow:
+def _resource_row(
+    resource: pb.Resource, job_id: UUID, transition: WorkspaceTransition, now: datetime, position: int
+) -> ResourceRow:
     metadata = [
         {"key": item.key, "value": item.value, "sensitive": item.sensitive}
         for item in resource.metadata
@@ -284,12 +297,11 @@ def _token(agent: pb.Agent) -> UUID:
         raise BadResultError(f"invalid auth token of agent {agent.name!r}: it must be a UUID") from error
 
 
-def _display_apps(agent: pb.Agent) -> list[str]:
+def _display_apps(agent: pb.Agent) -> list[DisplayApp]:
     # This order is the API's.
     if not agent.HasField("display_apps"):
         return ["vscode", "ssh_helper", "port_forwarding_helper", "web_terminal"]
-    names = ("vscode", "vscode_insiders", "ssh_helper", "port_forwarding_helper", "web_terminal")
-    return [name for name in names if getattr(agent.display_apps, name)]
+    return [name for name in _DISPLAY_APPS if getattr(agent.display_apps, name)]
 
 
 def _monitoring(agent: pb.Agent) -> JsonObject:
@@ -333,8 +345,8 @@ def new_app_row(
     ident: UUID,
     agent_id: UUID,
     slug: str,
-    sharing_level: str,
-    open_in: str,
+    sharing_level: WorkspaceAppSharingLevel,
+    open_in: WorkspaceAppOpenIn,
     tooltip: str = "",
     now: datetime,
     position: int,

@@ -6,7 +6,7 @@ A proxy has no database: its decisions rest on the answers to these calls.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -20,12 +20,13 @@ from coder.api.proxies.proxies import (
 )
 from coder.appproxy.apps.app_refusals import AppRefusedError, to_fields
 from coder.appproxy.apps.app_tickets import KEY_FEATURE, TICKET_FEATURE, Ticket
+from coder.base.choices import is_choice
 from coder.coderd.services.access.authentication import authenticate
 from coder.coderd.services.apps import app_tokens, app_usage
 from coder.coderd.services.apps.app_access import open_app
 from coder.domain.access.credentials import Credentials
 from coder.domain.access.policy import Subject
-from coder.domain.apps.app_addresses import AppRequest
+from coder.domain.apps.app_addresses import ACCESS_METHODS, AppRequest
 from coder.domain.foundation.zero import ZERO_TIME
 
 if TYPE_CHECKING:
@@ -96,10 +97,10 @@ async def open_for_visitor(ctx: Context, body: IssueTokenRequest) -> str:
 
 def _request_of(app_request: SignedAppRequest) -> AppRequest:
     """Return the request for an application. Raises Invalid for an unknown method of access."""
-    if app_request.access_method not in {"path", "subdomain", "terminal"}:
+    if not is_choice(method := app_request.access_method, ACCESS_METHODS):
         raise Invalid("Validation failed.", validations=[("app_request.access_method", "It is unknown.")])
     return AppRequest(
-        cast("Any", app_request.access_method),
+        method,
         app_request.base_path,
         app_request.username_or_id,
         app_request.workspace_name_or_id,

@@ -7,12 +7,13 @@ one. A section that an administrator dismissed is still checked, but does not co
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import trio
+from msgspec import Struct
 from msgspec.structs import replace
 
-from coder.api.site.health import HealthcheckReport, HealthSeverity
+from coder.api.site.health import HealthcheckReport, HealthSection, HealthSeverity
 from coder.base.log import get_logger
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 _log = get_logger("health")
 _TIMEOUT = 30.0
 """Seconds a section may take."""
+Report = TypeVar("Report", bound=Struct)
+
 MAX_OUTAGE = 10.0
 """Seconds of a database outage after which load balancers are notified: a restart must not empty their lists."""
 _ORDER = ("ok", "warning", "error")
@@ -84,56 +87,77 @@ class HealthReports:
             return []
 
 
-_FIELDS = {
-    "AccessURL": "access_url",
-    "Database": "database",
-    "DERP": "derp",
-    "ProvisionerDaemons": "provisioner_daemons",
-    "Websocket": "websocket",
-    "WorkspaceProxy": "workspace_proxy",
-}
-"""Fields of a report by section."""
+class _Check(Generic[Report]):
+    """A check of one section; `result` stays None when it fails or does not answer in time."""
+
+    def __init__(self, name: HealthSection, run: Callable[[], Awaitable[Report]]) -> None:
+        self.result: Report | None = None
+        self._name = name
+        self._run = run
+
+    async def run(self) -> None:
+        try:
+            with trio.move_on_after(_TIMEOUT):
+                self.result = await self._run()
+        except Exception as error:
+            # A check that raises is reported as failed; the other checks still count.
+            _log.warn("a health check failed", check=self._name, error=error)
 
 
 def with_dismissed(report: HealthcheckReport, ignored: Collection[str]) -> HealthcheckReport:
     """Return the report with dismissed sections marked, and the severity of the others: ok without any."""
-    sections = {field: replace(getattr(report, field), dismissed=name in ignored) for name, field in _FIELDS.items()}
-    counting = [_severity(section) for section in sections.values() if not section.dismissed]
+
+    def mark(name: HealthSection, section: Report) -> Report:
+        return replace(section, dismissed=name in ignored)
+
+    severities: dict[HealthSection, HealthSeverity] = {
+        "AccessURL": report.access_url.severity,
+        "Database": report.database.severity,
+        "DERP": report.derp.severity,
+        "ProvisionerDaemons": report.provisioner_daemons.severity,
+        "Websocket": report.websocket.severity,
+        "WorkspaceProxy": report.workspace_proxy.severity,
+    }
+    counting = [severity for name, severity in severities.items() if name not in ignored]
     severity: HealthSeverity = max(counting, key=_ORDER.index, default="ok")
-    return replace(report, healthy=severity != "error", severity=severity, **sections)
+    return replace(
+        report,
+        healthy=severity != "error",
+        severity=severity,
+        access_url=mark("AccessURL", report.access_url),
+        database=mark("Database", report.database),
+        derp=mark("DERP", report.derp),
+        provisioner_daemons=mark("ProvisionerDaemons", report.provisioner_daemons),
+        websocket=mark("Websocket", report.websocket),
+        workspace_proxy=mark("WorkspaceProxy", report.workspace_proxy),
+    )
 
 
 async def make_report(ctx: Context, token: Secret) -> HealthcheckReport:
     """Run all checks concurrently. No section is dismissed."""
-    results: dict[str, Any] = {}
-
-    async def check(name: str, run: Callable[[], Awaitable[Any]]) -> None:
-        try:
-            with trio.move_on_after(_TIMEOUT):
-                results[name] = await run()
-        except Exception as error:
-            # A check that raises is reported as failed below; the other checks still count.
-            _log.warn("a health check failed", check=name, error=error)
-
+    access_url = _Check("AccessURL", lambda: check_access_url(ctx))
+    websocket = _Check("Websocket", lambda: check_websocket(ctx, token))
+    database = _Check("Database", lambda: check_database(ctx))
+    derp = _Check("DERP", lambda: check_relays(ctx))
+    daemons = _Check("ProvisionerDaemons", lambda: check_daemons(ctx))
+    proxies = _Check("WorkspaceProxy", lambda: check_proxies(ctx))
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(check, "AccessURL", lambda: check_access_url(ctx))
-        nursery.start_soon(check, "Websocket", lambda: check_websocket(ctx, token))
-        nursery.start_soon(check, "Database", lambda: check_database(ctx))
-        nursery.start_soon(check, "DERP", lambda: check_relays(ctx))
-        nursery.start_soon(check, "ProvisionerDaemons", lambda: check_daemons(ctx))
-        nursery.start_soon(check, "WorkspaceProxy", lambda: check_proxies(ctx))
-    results.setdefault("AccessURL", access_url_failure(ctx, f"the access URL did not answer within {_TIMEOUT:g} s"))
-    results.setdefault("Websocket", websocket_failure("no answer in time"))
-    results.setdefault("Database", database_failure(ctx, "no answer in time"))
-    results.setdefault("DERP", relays_report({}, {}, [], "no answer in time"))
-    results.setdefault("ProvisionerDaemons", daemons_report([], "no answer in time"))
-    results.setdefault("WorkspaceProxy", proxies_report({"regions": []}, "no answer in time"))
-    sections = {field: results[name] for name, field in _FIELDS.items()}
+        nursery.start_soon(access_url.run)
+        nursery.start_soon(websocket.run)
+        nursery.start_soon(database.run)
+        nursery.start_soon(derp.run)
+        nursery.start_soon(daemons.run)
+        nursery.start_soon(proxies.run)
     whole = HealthcheckReport(
-        time=ctx.clock.now(), healthy=True, severity="ok", coder_version=BUILD_VERSION, **sections
+        time=ctx.clock.now(),
+        healthy=True,
+        severity="ok",
+        coder_version=BUILD_VERSION,
+        access_url=access_url.result or access_url_failure(ctx, f"the access URL did not answer within {_TIMEOUT:g} s"),
+        websocket=websocket.result or websocket_failure("no answer in time"),
+        database=database.result or database_failure(ctx, "no answer in time"),
+        derp=derp.result or relays_report({}, {}, [], "no answer in time"),
+        provisioner_daemons=daemons.result or daemons_report([], "no answer in time"),
+        workspace_proxy=proxies.result or proxies_report({"regions": []}, "no answer in time"),
     )
     return with_dismissed(whole, ())
-
-
-def _severity(report: Any) -> HealthSeverity:
-    return cast("HealthSeverity", report.severity)

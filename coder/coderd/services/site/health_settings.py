@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast, get_args
 
 from coder.api.base.refusals import Failed
 from coder.api.site.health import HealthSection, HealthSettings
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 
-SECTIONS: tuple[str, ...] = cast("Any", HealthSection).__args__
+SECTIONS: tuple[HealthSection, ...] = get_args(HealthSection)
 _SETTINGS = "health_settings"
 
 

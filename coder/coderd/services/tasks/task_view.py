@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 
-def status_of_task(ctx: Context, view: TaskView) -> str:
+def status_of_task(ctx: Context, view: TaskView) -> rules.TaskStatus:
     """Return the current status, one of `rules.STATUSES`."""
     return rules.task_status(*_facts(ctx, view))
 
@@ -48,16 +48,16 @@ def present_task(ctx: Context, view: TaskView) -> Task:
         template_icon=view.template_icon,
         workspace_id=row.workspace_id,
         workspace_name=view.workspace_name,
-        workspace_status=cast("Any", build.status) if build else UNSET,
+        workspace_status=build.status if build else UNSET,
         workspace_build_number=build.number if build else UNSET,
         workspace_agent_id=app.agent.id if app else None,
-        workspace_agent_lifecycle=cast("Any", app.agent.lifecycle_state) if app else None,
+        workspace_agent_lifecycle=app.agent.lifecycle_state if app else None,
         workspace_agent_health=WorkspaceAgentHealth(healthy=health.healthy, reason=health.reason or UNSET)
         if health
         else None,
         workspace_app_id=app.id if app else None,
         initial_prompt=row.prompt,
-        status=cast("Any", status_of_task(ctx, view)),
+        status=status_of_task(ctx, view),
         current_state=_current_state(ctx, view),
         created_at=row.created_at,
         updated_at=view.workspace_updated_at or row.created_at,
@@ -71,9 +71,7 @@ def _current_state(ctx: Context, view: TaskView) -> TaskStateEntry | None:
         return None
     if report is not None:
         state = rules.APP_STATES.get(report.state, "working")
-        return TaskStateEntry(
-            timestamp=report.created_at, state=cast("Any", state), message=report.message, uri=report.uri
-        )
+        return TaskStateEntry(timestamp=report.created_at, state=state, message=report.message, uri=report.uri)
     message = rules.startup_message(*_facts(ctx, view))
     if not message:
         return None

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
+from msgspec import Struct
+
 from coder.api.base.refusals import Invalid, TooEarly
+from coder.base.json_types import Json, JsonObject, as_object
 from coder.coderd.services.access.authorization import knows_user
 from coder.coderd.services.foundation.sandbox import Documents, SandboxEvaluationError
 from coder.coderd.services.templates.template_files import stored_template
@@ -21,7 +24,7 @@ from coder.coderd.store.workspaces import build_owner as owner_store
 from coder.coderd.store.workspaces.build_owner import OwnerFacts
 from coder.domain.access.policy import Subject
 from coder.domain.rendering.module_scope import RenderRequest
-from coder.domain.rendering.parameters import Json, diagnostic
+from coder.domain.rendering.parameters import diagnostic
 from coder.domain.rendering.static import render_static
 
 if TYPE_CHECKING:
@@ -33,10 +36,10 @@ if TYPE_CHECKING:
 
 
 async def render_in_sandbox(
-    ctx: Context, call: str, request: RenderRequest, documents: Documents, caller: UUID, **arguments: Any
-) -> Any:
+    ctx: Context, call: str, request: RenderRequest, documents: Documents, caller: UUID, **arguments: Json
+) -> Json:
     """Return the result of a call of `sandbox_worker.py`. Raises SandboxEvaluationError."""
-    values = {"inputs": request.inputs, "owner": request.owner, "variables": request.variables, **arguments}
+    values: JsonObject = {"inputs": request.inputs, "owner": request.owner, "variables": request.variables, **arguments}
     sandbox = ctx.services.api.sandbox
     return await sandbox.call(call, values, documents, caller=str(caller))
 
@@ -82,7 +85,7 @@ def stored_values(rows: list[VariableRow]) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
-def owner_values(user_id: UUID, facts: OwnerFacts) -> dict[str, Any]:
+def owner_values(user_id: UUID, facts: OwnerFacts) -> JsonObject:
     """Return `data.coder_workspace_owner` as templates see it."""
     return {
         "id": str(user_id),
@@ -96,12 +99,12 @@ def owner_values(user_id: UUID, facts: OwnerFacts) -> dict[str, Any]:
     }
 
 
-async def read_owner(ctx: Context, subject: Subject, organization_id: UUID, user_id: UUID) -> dict[str, Any] | None:
+async def read_owner(ctx: Context, subject: Subject, organization_id: UUID, user_id: UUID) -> JsonObject | None:
     """Return an owner's data for a template of the organization; None for users that the caller may not see."""
     return await ctx.db.read(_read_owner, subject, organization_id, user_id)
 
 
-async def _read_owner(tx: Tx, subject: Subject, organization_id: UUID, user_id: UUID) -> dict[str, Any] | None:
+async def _read_owner(tx: Tx, subject: Subject, organization_id: UUID, user_id: UUID) -> JsonObject | None:
     user = await key_store.find_user_with_roles(tx, user_id)
     if user is None or user.deleted:
         return None
@@ -123,9 +126,9 @@ class ParameterForm:
         self._ctx = ctx
         self._subject = subject
         self._version = version
-        self._owners: dict[UUID, dict[str, Any] | None] = {}
+        self._owners: dict[UUID, JsonObject | None] = {}
 
-    async def answer(self, number: int, owner_id: UUID, inputs: Mapping[str, str]) -> Json:
+    async def answer(self, number: int, owner_id: UUID, inputs: Mapping[str, str]) -> Mapping[str, Json]:
         """Return a message of the socket. Never raises: diagnostics in the message describe problems."""
         version = self._version
         if version.files is None:
@@ -136,13 +139,13 @@ class ParameterForm:
         request = RenderRequest(inputs, owner, version.variables)
         caller = self._subject.user_id
         try:
-            response: Json = await render_in_sandbox(self._ctx, "form", request, version.files, caller, number=number)
+            response = await render_in_sandbox(self._ctx, "form", request, version.files, caller, number=number)
         except SandboxEvaluationError as error:
             problem = diagnostic(error.message, error.hint, error.code)
             return {"id": number, "diagnostics": [problem], "parameters": None}
-        return response
+        return as_object(response)
 
-    async def _owner(self, owner_id: UUID) -> dict[str, Any] | None:
+    async def _owner(self, owner_id: UUID) -> JsonObject | None:
         if owner_id not in self._owners:
             owner = await read_owner(self._ctx, self._subject, self._version.organization_id, owner_id)
             if len(self._owners) >= _MAX_OWNERS:
@@ -161,9 +164,29 @@ async def open_form(ctx: Context, subject: Subject, loaded: LoadedVersion) -> Pa
     return ParameterForm(ctx, subject, await load_version_files(ctx, loaded.version, loaded.job))
 
 
-def refusal_of(refusal: Mapping[str, Any] | None) -> Invalid | None:
+class FieldFault(Struct):
+    """Field that a rendering refused."""
+
+    field: str
+    detail: str
+
+
+class RefusalBody(Struct):
+    """Response of a refusal."""
+
+    message: str
+    validations: list[FieldFault]
+
+
+class RenderRefusal(Struct):
+    """Refusal of a rendering, as the sandbox returns it."""
+
+    response: RefusalBody
+
+
+def refusal_of(refusal: RenderRefusal | None) -> Invalid | None:
     """Return a rendering's refusal as an exception of the API; None without one."""
     if refusal is None:
         return None
-    body = refusal["response"]
-    return Invalid(body["message"], validations=[(item["field"], item["detail"]) for item in body["validations"]])
+    body = refusal.response
+    return Invalid(body.message, validations=[(item.field, item.detail) for item in body.validations])

@@ -9,11 +9,13 @@ from __future__ import annotations
 import functools
 import io
 import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coder.api.templates.templates import TemplateExample
+from coder.base.json_types import Json, as_object, as_texts
 from coder.base.yaml_documents import read_document
 from coder.coderd.services.access.authorization import require
 from coder.domain.access.policy import Class
@@ -73,18 +75,18 @@ def _read(folder: Path) -> Example:
         name=str(matter.get("display_name") or folder.name),
         description=str(matter.get("description") or ""),
         icon=str(matter.get("icon") or ""),
-        tags=tuple(str(tag) for tag in matter.get("tags") or ()),
+        tags=tuple(as_texts(matter.get("tags"))),
         markdown=markdown,
         archive=_pack(folder),
     )
 
 
-def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
+def split_front_matter(text: str) -> tuple[Mapping[str, Json], str]:
     """Return the YAML between two `---` lines at the start, and the rest of the text."""
     if not text.startswith("---\n"):
         return {}, text
     matter, separator, rest = text[4:].partition("\n---\n")
-    return (read_document(matter) or {}, rest.lstrip("\n")) if separator else ({}, text)
+    return (as_object(read_document(matter)), rest.lstrip("\n")) if separator else ({}, text)
 
 
 def _pack(folder: Path) -> bytes:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
+from coder.api.base.enums import WorkspaceAgentPortShareLevel
 from coder.api.base.refusals import InvalidFields, NotFound
-from coder.api.templates.templates import (
-    CreateTemplateRequest,
-    Template,
-)
+from coder.api.templates.templates import CreateTemplateRequest, Template, TemplateRole
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
@@ -73,7 +71,7 @@ class _VersionMissingError(NotFound):
 
 
 def _new_row(organization_id: UUID, user_id: UUID, body: CreateTemplateRequest, now: datetime) -> TemplateRow:
-    everyone = {} if body.disable_everyone_group_access else {str(organization_id): "use"}
+    everyone: dict[str, TemplateRole] = {} if body.disable_everyone_group_access else {str(organization_id): "use"}
     return TemplateRow(
         id=new_uuid(),
         organization_id=organization_id,
@@ -101,7 +99,7 @@ def _new_row(organization_id: UUID, user_id: UUID, body: CreateTemplateRequest, 
         time_til_dormant_ms=0,
         time_til_dormant_autodelete_ms=0,
         require_active_version=False,
-        max_port_share_level=body.max_port_share_level or "public",
+        max_port_share_level=cast("WorkspaceAgentPortShareLevel", body.max_port_share_level or "public"),
         cors_behavior=body.cors_behavior or "simple",
         use_classic_parameter_flow=value_or(body.template_use_classic_parameter_flow, False),
         disable_module_cache=False,

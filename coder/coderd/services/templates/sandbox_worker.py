@@ -18,8 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO, TypedDict
 
+from coder.base.json_types import Json, JsonObject
 from coder.coderd.services.templates.template_sources import parse_archives
 from coder.domain.hcl.values import well_formed
 from coder.domain.people.user_secrets import read_pairs
@@ -34,22 +35,51 @@ MAX_CACHED = 24 << 20
 """Estimated bytes of all cached templates."""
 _LENGTH = struct.Struct(">I")
 
-Json = dict[str, Any]
+
+class CallValues(TypedDict, total=False):
+    """Arguments of a call, by name; each call has some of them."""
+
+    inputs: dict[str, str]
+    owner: JsonObject
+    variables: dict[str, str]
+    number: int
+    given: GivenValuesFrame
+    format: str
+    content: str
+
+
+class GivenValuesFrame(TypedDict):
+    """Fields of `GivenValues`."""
+
+    build: dict[str, str]
+    previous: dict[str, str]
+    preset: dict[str, str]
+    first_build: bool
+
+
+class Frame(TypedDict, total=False):
+    """Request of the server: to load archives, or to make a call."""
+
+    load: str
+    files: list[str]
+    call: str
+    documents: str
+    values: CallValues
 
 
 # ---- calls
 
 
-def _request(values: Json) -> RenderRequest:
+def _request(values: CallValues) -> RenderRequest:
     return RenderRequest(values["inputs"], values["owner"], values["variables"], lambda: str(uuid.uuid4()))
 
 
-def _form(files: ParsedFiles, values: Json) -> Any:
+def _form(files: ParsedFiles, values: CallValues) -> Json:
     """Return the content of a form."""
     return render(files, _request(values)).response(values["number"])
 
 
-def _build(files: ParsedFiles, values: Json) -> Any:
+def _build(files: ParsedFiles, values: CallValues) -> Json:
     """Return `[parameter values, tags, refusal]` of a build."""
     request = _request(values)
     chosen, refusal = build_values(files, request, GivenValues(**values["given"]))
@@ -59,7 +89,7 @@ def _build(files: ParsedFiles, values: Json) -> Any:
     return [chosen, tags, refusal]
 
 
-def _version(files: ParsedFiles, values: Json) -> Any:
+def _version(files: ParsedFiles, values: CallValues) -> Json:
     """Return `[tags, refusal]` of a new version."""
     request = _request(values)
     rendered = render(files, request)
@@ -68,25 +98,26 @@ def _version(files: ParsedFiles, values: Json) -> Any:
     return [tags, refusal or check_presets(render_presets(files, request, rendered))]
 
 
-def _secrets(_files: ParsedFiles, values: Json) -> Any:
+def _secrets(_files: ParsedFiles, values: CallValues) -> Json:
     """Return names and values of a file of secrets, or a text that describes the problem."""
-    kind, document = values["format"], values["content"]
+    kind = values["format"]
+    document: Json = values["content"]
     if kind == "yaml":
         from coder.base.yaml_documents import YamlError, read_document
 
         try:
-            document = read_document(document)
+            document = read_document(values["content"])
         except YamlError as error:
             return f"is no yaml: {error}"
     elif kind == "json":
         try:
-            document = json.loads(document, parse_float=str, parse_int=str)  # a PIN keeps its digits
+            document = json.loads(values["content"], parse_float=str, parse_int=str)  # a PIN keeps its digits
         except (ValueError, RecursionError) as error:
             return f"is no json: {error}"
     return read_pairs(kind, document)
 
 
-CALLS: Mapping[str, Callable[[ParsedFiles, Json], Any]] = {
+CALLS: Mapping[str, Callable[[ParsedFiles, CallValues], Json]] = {
     "form": _form,
     "build": _build,
     "version": _version,
@@ -101,7 +132,7 @@ class SandboxWorker:
         self._cache: OrderedDict[str, tuple[ParsedFiles, int]] = OrderedDict()
         self._size = 0
 
-    def answer(self, head: Json) -> Json:
+    def answer(self, head: Frame) -> JsonObject:
         """Return the answer to a frame. Never raises.
 
         `failed` names the exceeded resource; `broken` has the location of an error, which is a defect of this program.
@@ -151,7 +182,7 @@ def serve(cpu_seconds: int, memory: int) -> int:
     return 0
 
 
-def _encoded(answer: Json) -> bytes:
+def _encoded(answer: JsonObject) -> bytes:
     try:
         # The server would not read half a surrogate pair.
         return json.dumps(well_formed(answer)).encode()
@@ -177,9 +208,9 @@ def _limits(cpu_seconds: int, memory: int) -> Callable[[], None]:
     return begin
 
 
-def _read(source: BinaryIO) -> Json | None:
+def _read(source: BinaryIO) -> Frame | None:
     length = source.read(_LENGTH.size)
     if len(length) < _LENGTH.size:
         return None
-    frame: Json = json.loads(source.read(*_LENGTH.unpack(length)))
+    frame: Frame = json.loads(source.read(*_LENGTH.unpack(length)))
     return frame

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
 from coder.api.base.refusals import Invalid
 from coder.api.base.struct import ApiStruct
 from coder.api.people.groups import Group
 from coder.api.site.deployment import ACLAvailable
-from coder.api.templates.templates import TemplateACL, TemplateGroup, TemplateUser
+from coder.api.templates.templates import TemplateACL, TemplateGroup, TemplateRole, TemplateUser
 from coder.coderd.services.access.acl_actors import RequestedRoles, hold_users, role_faults
 from coder.coderd.services.access.workspace_access import load_template, lock_template
 from coder.coderd.services.people.user_views import reduced_user, user_view
@@ -46,7 +46,7 @@ async def get_acl(ctx: Context, subject: Subject, template_id: UUID) -> Template
             msgspec.convert({**msgspec.to_builtins(user_view(user)), "role": user_acl[str(user.id)]}, TemplateUser)
             for user in people
         ],
-        group=[TemplateGroup(**_group(group), role=cast("Any", group_acl[str(group.id)])) for group in groups],
+        group=[_template_group(group, group_acl[str(group.id)]) for group in groups],
     )
 
 
@@ -58,20 +58,24 @@ async def _load(tx: Tx, users: Sequence[str], groups: Sequence[str]) -> tuple[li
     return people, list(acl_groups)
 
 
-def _group(group: AclGroup) -> dict[str, Any]:
-    return {
-        "id": group.id,
-        "name": group.name,
-        "display_name": group.display_name,
-        "organization_id": group.organization_id,
-        "members": [],
-        "total_member_count": group.member_count,
-        "avatar_url": group.avatar_url,
-        "quota_allowance": group.quota_allowance,
-        "source": group.source,
-        "organization_name": group.organization_name,
-        "organization_display_name": group.organization_display_name,
-    }
+def _group(group: AclGroup) -> Group:
+    return Group(
+        id=group.id,
+        name=group.name,
+        display_name=group.display_name,
+        organization_id=group.organization_id,
+        members=[],
+        total_member_count=group.member_count,
+        avatar_url=group.avatar_url,
+        quota_allowance=group.quota_allowance,
+        source=group.source,
+        organization_name=group.organization_name,
+        organization_display_name=group.organization_display_name,
+    )
+
+
+def _template_group(group: AclGroup, role: TemplateRole) -> TemplateGroup:
+    return TemplateGroup(**structs.asdict(_group(group)), role=role)
 
 
 async def update_acl(ctx: Context, subject: Subject, template_id: UUID, change: AclChange) -> None:
@@ -103,18 +107,16 @@ async def _update(
     )
 
 
-def _merged(before: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
+def _merged(before: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, TemplateRole]:
     merged = {**acl_store.by_id(before), **acl_store.by_id(changes)}
-    return {key: role for key, role in merged.items() if role}
+    return {key: cast("TemplateRole", role) for key, role in merged.items() if role}
 
 
 async def list_available(ctx: Context, subject: Subject, template_id: UUID, which: UserFilter) -> ACLAvailable:
     """Return users and groups that could get access and match the filter; its search applies to groups as well."""
     row = await load_template(ctx, subject, template_id, "update")
     people, groups = await ctx.db.read(_available, row.organization_id, which)
-    return ACLAvailable(
-        users=[reduced_user(person) for person in people], groups=[Group(**_group(group)) for group in groups]
-    )
+    return ACLAvailable(users=[reduced_user(person) for person in people], groups=[_group(group) for group in groups])
 
 
 async def _available(tx: Tx, organization_id: UUID, which: UserFilter) -> tuple[list[UserRow], list[AclGroup]]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
 from coder.api.base.refusals import Forbidden, Invalid, NotFound
-from coder.api.templates.templates import (
-    Template,
-    UpdateTemplateMeta,
-)
+from coder.api.templates.templates import Template, TemplateRole, UpdateTemplateMeta
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_template, lock_template, template_resource
 from coder.coderd.services.foundation.field_checks import check_request
@@ -22,14 +19,31 @@ from coder.coderd.services.templates.templates import show_template
 from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.templates import system_template_versions
 from coder.coderd.store.templates import templates as store
-from coder.coderd.store.templates.templates import TemplateRow
+from coder.coderd.store.templates.templates import TemplateChanges, TemplateRow
 from coder.domain.access.policy import Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-_EDITABLE = (
+_EDITABLE: tuple[
+    Literal[
+        "name",
+        "display_name",
+        "description",
+        "icon",
+        "default_ttl_ms",
+        "activity_bump_ms",
+        "time_til_autostop_notify_ms",
+        "allow_user_cancel_workspace_jobs",
+        "cors_behavior",
+        "max_port_share_level",
+        "use_classic_parameter_flow",
+        "disable_module_cache",
+        "agents_allowed",
+    ],
+    ...,
+] = (
     "name",
     "display_name",
     "description",
@@ -56,7 +70,8 @@ async def update_template(ctx: Context, subject: Subject, template_id: UUID, bod
 
     async def write(tx: Tx) -> None:
         present = await lock_template(tx, subject, template_id)
-        changes = {**_changes(body, present), "updated_at": now}
+        changes = _changes(body, present)
+        changes["updated_at"] = now
         await write_changes(tx, present, changes, body, now, quiet_hours, site_of(ctx))
 
     with constraint_refusals({NAME_INDEX: name_taken(str(value_or(body.name, row.name)))}):
@@ -64,7 +79,7 @@ async def update_template(ctx: Context, subject: Subject, template_id: UUID, bod
     return await show_template(ctx, row.id)
 
 
-def _changes(body: UpdateTemplateMeta, present: TemplateRow) -> dict[str, Any]:
+def _changes(body: UpdateTemplateMeta, present: TemplateRow) -> TemplateChanges:
     """Return the columns to set. Raises InvalidFields."""
     changes = read_schedule(body, "Invalid request to update template metadata!", present)
     for name in _EDITABLE:
@@ -73,7 +88,7 @@ def _changes(body: UpdateTemplateMeta, present: TemplateRow) -> dict[str, Any]:
     is_restricted = value_or(body.disable_everyone_group_access, None)
     if is_restricted is not None:
         everyone = str(present.organization_id)
-        others = {key: role for key, role in present.group_acl.items() if key != everyone}
+        others: dict[str, TemplateRole] = {key: role for key, role in present.group_acl.items() if key != everyone}
         changes["group_acl"] = others if is_restricted else {**others, everyone: "use"}
     return changes
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
-from msgspec import UNSET
+from msgspec import UnsetType
 
 from coder.api.base.refusals import Conflict, InvalidFields
 from coder.api.templates.templates import (
     CreateTemplateRequest,
     UpdateTemplateMeta,
 )
+from coder.base.json_types import Json
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.domain.foundation.share_levels import SHARE_LEVELS
 
 CORS_BEHAVIORS = ("simple", "passthru")
+Value = TypeVar("Value")
+Default = TypeVar("Default")
+
 NAME_INDEX = "ix_templates_organization_id_name_living"
 
 
@@ -23,13 +27,14 @@ def check_settings(
 ) -> None:
     """Check settings with individual messages; an unchanged value passes. Raises InvalidFields."""
 
-    def changed(name: str) -> Any:
-        value = value_or(getattr(body, name), None)
+    def changed(name: str) -> Json:
+        value: Json = value_or(getattr(body, name), None)
         return None if present is not None and value == getattr(present, name) else value
 
     faults: list[tuple[str, str]] = []
     for name in ("default_ttl_ms", "activity_bump_ms", "time_til_autostop_notify_ms"):
-        if (changed(name) or 0) < 0:
+        value = changed(name)
+        if isinstance(value, int) and value < 0:
             faults.append((name, "Must be a positive integer."))
     level = changed("max_port_share_level")
     if level and level not in SHARE_LEVELS:
@@ -41,8 +46,8 @@ def check_settings(
         raise InvalidFields(*faults, message=message)
 
 
-def value_or(value: Any, default: Any) -> Any:
-    return default if value is UNSET or value is None else value
+def value_or(value: Value | UnsetType | None, default: Default) -> Value | Default:
+    return default if isinstance(value, UnsetType) or value is None else value
 
 
 def name_taken(name: str) -> Conflict:

@@ -7,7 +7,7 @@ Upstream requires a license for these fields; this server does not. Their effect
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import UNSET
 
@@ -18,7 +18,7 @@ from coder.coderd.services.notifications.notifications import Notification, Noti
 from coder.coderd.store.access.keys import notify_sharing_revoked
 from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates import templates as store
-from coder.coderd.store.templates.templates import TemplateRow
+from coder.coderd.store.templates.templates import TemplateChanges, TemplateRow
 from coder.coderd.store.workspaces import autobuilds as autobuild_store
 from coder.coderd.store.workspaces import port_shares
 from coder.coderd.store.workspaces.change_feed import notify_changes
@@ -32,7 +32,16 @@ if TYPE_CHECKING:
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MIN_MS = 60_000
-_COLUMNS = {
+_Column = Literal[
+    "failure_ttl_ms",
+    "time_til_dormant_ms",
+    "time_til_dormant_autodelete_ms",
+    "allow_user_autostart",
+    "allow_user_autostop",
+    "require_active_version",
+    "deprecated",
+]
+_COLUMNS: dict[str, _Column] = {
     "failure_ttl_ms": "failure_ttl_ms",
     "time_til_dormant_ms": "time_til_dormant_ms",
     "time_til_dormant_autodelete_ms": "time_til_dormant_autodelete_ms",
@@ -48,12 +57,12 @@ _COLUMNS = {
 
 def read_schedule(
     body: CreateTemplateRequest | UpdateTemplateMeta, message: str, present: TemplateRow | None = None
-) -> dict[str, Any]:
+) -> TemplateChanges:
     """Return the columns to set; omitted and unchanged values stay. Raises InvalidFields.
 
     Times until dormancy or deletion below a minute are rejected in changes: they can only be a mistake of units.
     """
-    columns: dict[str, Any] = {}
+    columns: TemplateChanges = {}
     faults: list[tuple[str, str]] = []
     for name, column in _COLUMNS.items():
         value = getattr(body, name, UNSET)
@@ -92,7 +101,7 @@ def _mask(field: str, days: list[str], faults: list[tuple[str, str]]) -> int:
 async def write_changes(
     tx: Tx,
     before: TemplateRow,
-    changes: dict[str, Any],
+    changes: TemplateChanges,
     body: UpdateTemplateMeta,
     now: datetime,
     default_quiet_hours: str,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import NotFound
@@ -102,7 +102,7 @@ def present_template(view: TemplateView, figures: Counts) -> Template:
 _COPIED = {field.name for field in fields(TemplateRow)} & set(Template.__struct_fields__) - {"deprecated"}
 
 
-def _present_times(times: Sequence[BuildTime]) -> Mapping[str, Any]:
+def _present_times(times: Sequence[BuildTime]) -> Mapping[str, Mapping[str, int | None]]:
     stats: dict[str, dict[str, int | None]] = {
         transition: {"P50": None, "P95": None} for transition in ("delete", "start", "stop")
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
 from msgspec import UNSET
@@ -15,6 +15,7 @@ from msgspec import UNSET
 from coder.api.base.refusals import NotFound
 from coder.api.templates.insights import (
     ConnectionLatency,
+    InsightsReportInterval,
     TemplateInsightsIntervalReport,
     TemplateInsightsReport,
     TemplateInsightsResponse,
@@ -120,7 +121,11 @@ def _all(lists: Iterable[Sequence[UUID]]) -> list[UUID]:
 
 
 async def template_usage(
-    ctx: Context, subject: Subject, window: Window, interval: str, sections: Sequence[str]
+    ctx: Context,
+    subject: Subject,
+    window: Window,
+    interval: InsightsReportInterval | Literal[""],
+    sections: Sequence[str],
 ) -> TemplateInsightsResponse:
     """Return the usage of templates. Raises NotFound.
 
@@ -146,7 +151,7 @@ async def template_usage(
                 start_time=start,
                 end_time=end,
                 template_ids=template_ids,
-                interval=cast("Any", interval),
+                interval=interval,
                 active_users=active,
             )
             for (start, end), (active, template_ids) in zip(steps, usage_by_step, strict=True)

@@ -114,7 +114,13 @@ async def _take_step(
         if version_id is not None and not await _owner_may_use(tx, workspace, template, subject_for):
             await _end_autostart(tx, workspace, template, now, site)
             return None, None
-        build = await _enqueue_step(tx, workspace, template, step, version_id, now, site, prepare)
+        request = BuildRequest(
+            transition=step.transition,
+            initiator_id=workspace.owner_id,
+            version_id=version_id,
+            reason=await _build_reason(tx, workspace, step),
+        )
+        build = await _enqueue_step(tx, workspace, template, request, now, site, prepare)
     if step.falls_asleep:
         await make_dormant(tx, workspace, template, now, site)
     return step, build
@@ -124,18 +130,11 @@ async def _enqueue_step(
     tx: Tx,
     workspace: WorkspaceRow,
     template: TemplateRow,
-    step: AutobuildStep,
-    version_id: UUID | None,
+    request: BuildRequest,
     now: datetime,
     site: notifications.NotificationSite,
     prepare: Prepare,
 ) -> EnqueuedBuild:
-    request = BuildRequest(
-        transition=str(step.transition),
-        initiator_id=workspace.owner_id,
-        version_id=version_id,
-        reason=await _build_reason(tx, workspace, step),
-    )
     request = prepare(request, BuildTarget(workspace.owner_id, template.id, workspace.id))
     await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
     if request.version_id is not None:

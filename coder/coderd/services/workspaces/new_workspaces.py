@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Conflict, Forbidden, Invalid, NotFound
+from coder.api.workspaces.workspaces import AutomaticUpdates
 from coder.base.ids import new_uuid
 from coder.coderd.services.access import owner_identity
 from coder.coderd.services.access.authorization import may
@@ -53,7 +54,7 @@ class CreateSpec:
     autostart_schedule: str | None
     ttl_ms: int | None
     "None selects the template's default."
-    automatic_updates: str
+    automatic_updates: AutomaticUpdates
     parameters: dict[str, str]
     preset_id: UUID | None
 

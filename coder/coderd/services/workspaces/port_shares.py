@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from msgspec import UNSET
@@ -12,8 +12,10 @@ from msgspec import UNSET
 from coder.api.agents.agent_ports import (
     UpsertWorkspaceAgentPortShareRequest,
     WorkspaceAgentPortShare,
+    WorkspaceAgentPortShareProtocol,
     WorkspaceAgentPortShares,
 )
+from coder.api.base.enums import WorkspaceAgentPortShareLevel
 from coder.api.base.refusals import Invalid, NotFound
 from coder.coderd.services.access.workspace_access import hold_template_of, load_workspace, lock_workspace
 from coder.coderd.services.foundation.field_checks import check_request
@@ -58,11 +60,11 @@ async def _share_port(
     check_request(request)
     if is_shared_too_widely(request.share_level, template.max_port_share_level):
         raise Invalid(LEVEL_REFUSED, validations=[("share_level", LEVEL_REFUSED)])
+    level = cast("WorkspaceAgentPortShareLevel", request.share_level)
+    protocol = cast("WorkspaceAgentPortShareProtocol", request.protocol)
     keep_expiry = request.expires_at is UNSET
     expires_at = None if request.expires_at is UNSET else request.expires_at
-    share = PortShareRow(
-        workspace_id, request.agent_name, request.port, request.share_level, request.protocol, expires_at
-    )
+    share = PortShareRow(workspace_id, request.agent_name, request.port, level, protocol, expires_at)
     if keep_expiry:
         share = replace(share, expires_at=await share_store.end_of_port_share(tx, share))
     if share.expires_at is not None and share.expires_at <= now:
@@ -98,7 +100,7 @@ def _present_share(row: PortShareRow) -> WorkspaceAgentPortShare:
         workspace_id=row.workspace_id,
         agent_name=row.agent_name,
         port=row.port,
-        share_level=cast("Any", row.share_level),
-        protocol=cast("Any", row.protocol),
+        share_level=row.share_level,
+        protocol=row.protocol,
         expires_at=row.expires_at or UNSET,
     )

@@ -8,6 +8,7 @@ from uuid import UUID
 from coder.api.base.refusals import Invalid
 from coder.api.workspaces.workspace_requests import CreateWorkspaceRequest
 from coder.api.workspaces.workspaces import Workspace
+from coder.base.choices import is_choice
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.workspaces.builds.build_input import optional_id, parameter_values
 from coder.coderd.services.workspaces.builds.build_metrics import counted
@@ -63,13 +64,16 @@ def _read_spec(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
     template_id, version_id = optional_id(body.template_id), optional_id(body.template_version_id)
     schedule = body.autostart_schedule or None
     if schedule is not None:
-        _refuse("Invalid Autostart Schedule.", parse_autostart(schedule))
+        reading = parse_autostart(schedule)
+        if isinstance(reading, FieldRefusal):
+            raise _refusal("Invalid Autostart Schedule.", reading)
     ttl_ms = body.ttl_ms if isinstance(body.ttl_ms, int) else None
-    _refuse("Invalid Workspace Time to Shutdown.", explain_ttl(ttl_ms))
+    if refusal := explain_ttl(ttl_ms):
+        raise _refusal("Invalid Workspace Time to Shutdown.", refusal)
     updates = body.automatic_updates or "never"
-    if updates not in AUTOMATIC_UPDATES:
+    if not is_choice(updates, AUTOMATIC_UPDATES):
         refusal = FieldRefusal("automatic_updates", "Automatic updates must be always or never")
-        _refuse("Invalid Workspace Automatic Updates setting.", refusal)
+        raise _refusal("Invalid Workspace Automatic Updates setting.", refusal)
     return CreateSpec(
         owner_id=owner_id,
         name=body.name,
@@ -83,6 +87,5 @@ def _read_spec(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
     )
 
 
-def _refuse(message: str, reason: object) -> None:
-    if isinstance(reason, FieldRefusal):
-        raise Invalid(message, validations=[(reason.field, reason.detail)])
+def _refusal(message: str, reason: FieldRefusal) -> Invalid:
+    return Invalid(message, validations=[(reason.field, reason.detail)])

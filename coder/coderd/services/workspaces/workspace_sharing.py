@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msgspec import UNSET
@@ -42,7 +42,7 @@ async def get_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
                 username=user.username,
                 name=user.name or UNSET,
                 avatar_url=user.avatar_url or UNSET,
-                role=cast("Any", user_acl[str(user.id)]),
+                role=user_acl[str(user.id)],
             )
             for user in users
         ],
@@ -56,10 +56,10 @@ async def get_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
                 total_member_count=group.member_count,
                 avatar_url=group.avatar_url,
                 quota_allowance=group.quota_allowance,
-                source=cast("Any", group.source),
+                source=group.source,
                 organization_name=group.organization_name,
                 organization_display_name=group.organization_display_name,
-                role=cast("Any", group_acl[str(group.id)]),
+                role=group_acl[str(group.id)],
             )
             for group in groups
         ],

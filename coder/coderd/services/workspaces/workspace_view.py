@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from msgspec import UNSET
 
 from coder.api.provisioning.jobs import MatchedProvisioners
-from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
+from coder.api.workspaces.builds import BuildReason, WorkspaceBuild, WorkspaceResource
 from coder.api.workspaces.workspaces import SharedWorkspaceActor, Workspace, WorkspaceHealth
 from coder.coderd.services.agents.agent_view import health_of, present_status, view_context
 from coder.coderd.services.agents.resource_view import LoadedResources, load_resources, present_resources
@@ -76,15 +76,15 @@ def present_build(ctx: Context, view: BuildView, page: LoadedPage, *, reveals: b
         template_version_id=build.template_version_id,
         template_version_name=view.template_version_name,
         build_number=build.build_number,
-        transition=cast("Any", build.transition),
+        transition=build.transition,
         initiator_id=build.initiator_id,
         initiator_name=view.initiator_username,
         job=present_job(job, page.queue_places.get(job.id, NO_POSITION)),
-        reason=cast("Any", build.reason),
+        reason=cast("BuildReason", build.reason),
         resources=present_build_resources(ctx, view, page.resources, reveals=reveals),
         deadline=build.deadline,
         max_deadline=build.max_deadline,
-        status=cast("Any", view.status),
+        status=view.status,
         daily_cost=build.daily_cost if page.shows_costs else 0,
         matched_provisioners=MatchedProvisioners(count=0, available=0),
         template_version_preset_id=build.template_version_preset_id,
@@ -132,7 +132,7 @@ def present_workspace(ctx: Context, view: WorkspaceView, page: LoadedPage, *, re
         deleting_at=row.deleting_at,
         dormant_at=row.dormant_at,
         health=_health(ctx, view, page),
-        automatic_updates=cast("Any", row.automatic_updates),
+        automatic_updates=row.automatic_updates,
         allow_renames=ctx.config.allow_workspace_renames,
         favorite=row.favorite,
         next_start_at=row.next_start_at,
@@ -163,10 +163,10 @@ def _shared_with(view: WorkspaceView) -> list[SharedWorkspaceActor]:
     return [
         SharedWorkspaceActor(
             id=actor.id,
-            actor_type=cast("Any", actor.kind),
+            actor_type=actor.kind,
             name=actor.name,
             avatar_url=actor.avatar_url or UNSET,
-            roles=[cast("Any", roles[actor.kind][str(actor.id)])],
+            roles=[roles[actor.kind][str(actor.id)]],
         )
         for actor in view.shared_with
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Table, Text, Update, func, literal, literal_column, or_, select, update
@@ -17,9 +17,12 @@ from coder.coderd.store.tables.workspaces import workspaces
 from coder.coderd.store.workspaces.change_feed import notify_changes
 
 if TYPE_CHECKING:
+    from coder.api.base.enums import GroupSource
     from coder.coderd.store.engine.database import Tx
 
 _NOBODY: ColumnElement[Any] = literal_column("'{}'::jsonb")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class AclGroup:
     organization_id: UUID
     avatar_url: str
     quota_allowance: int
-    source: str
+    source: GroupSource
     organization_name: str
     organization_display_name: str
     member_count: int
@@ -87,7 +90,7 @@ async def _groups(tx: Tx, ids: Sequence[UUID]) -> list[AclGroup]:
     return [AclGroup(*row) for row in rows]
 
 
-def by_id(acl: Mapping[str, str]) -> dict[str, str]:
+def by_id(acl: Mapping[str, T]) -> dict[str, T]:
     """Return an access list (or a change of one) with ids in our canonical form, without invalid keys."""
     results = [(as_uuid(key), role) for key, role in acl.items()]
     return {str(key): role for key, role in results if key is not None}

@@ -23,6 +23,7 @@ from coder.domain.access.roles import BuiltinRole
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
 
+    from coder.api.base.enums import LoginType, UserStatus
     from coder.coderd.store.engine.database import Tx
 
 
@@ -81,8 +82,8 @@ class KeyUser:
     created_at: datetime
     updated_at: datetime
     last_seen_at: datetime
-    status: str
-    login_type: str
+    status: UserStatus
+    login_type: LoginType
     rbac_roles: Sequence[str]
     deleted: bool
     is_service_account: bool

@@ -19,6 +19,12 @@ from coder.coderd.store.tables.agents import workspace_agents, workspace_app_sta
 from coder.coderd.store.tables.builds import workspace_builds
 
 if TYPE_CHECKING:
+    from coder.api.agents.agents import (
+        WorkspaceAppHealth,
+        WorkspaceAppOpenIn,
+        WorkspaceAppSharingLevel,
+        WorkspaceAppStatusState,
+    )
     from coder.coderd.store.engine.database import Tx
 
 _IDS = bindparam("ids", type_=ARRAY(Uuid))
@@ -36,15 +42,15 @@ class AppRow:
     url: str
     external: bool
     subdomain: bool
-    sharing_level: str
+    sharing_level: WorkspaceAppSharingLevel
     healthcheck_url: str
     healthcheck_interval: int
     healthcheck_threshold: int
-    health: str
+    health: WorkspaceAppHealth
     display_order: int
     display_group: str
     hidden: bool
-    open_in: str
+    open_in: WorkspaceAppOpenIn
     tooltip: str
     position: int
 
@@ -56,7 +62,7 @@ class AppStatusRow:
     workspace_id: UUID
     agent_id: UUID
     app_id: UUID
-    state: str
+    state: WorkspaceAppStatusState
     message: str
     uri: str
 

@@ -17,6 +17,7 @@ from coder.coderd.store.tables.agents import workspace_agent_logs, workspace_age
 from coder.domain.agents.agents import MIN_LINE_BYTES
 
 if TYPE_CHECKING:
+    from coder.api.base.enums import LogLevel
     from coder.coderd.store.engine.database import Tx
 
 _logs = workspace_agent_logs
@@ -29,7 +30,7 @@ class AgentLogRow:
     id: int
     created_at: datetime
     output: str
-    level: str
+    level: LogLevel
     log_source_id: UUID
 
 

@@ -16,6 +16,8 @@ from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.tables.agents import workspace_agent_script_timings, workspace_agent_scripts, workspace_agents
 
 if TYPE_CHECKING:
+    from coder.api.agents.agents import WorkspaceAgentScriptStatus
+    from coder.api.base.enums import TimingStage
     from coder.coderd.store.engine.database import Tx
 
 _IDS = bindparam("ids", type_=ARRAY(Uuid))
@@ -39,7 +41,7 @@ class ScriptRow:
     display_name: str
     position: int
     exit_code: int | None = None
-    status: str | None = None
+    status: WorkspaceAgentScriptStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,8 @@ class ScriptTimingRow:
     started_at: datetime
     ended_at: datetime
     exit_code: int
-    stage: str
-    status: str
+    stage: TimingStage
+    status: WorkspaceAgentScriptStatus
 
 
 _SCRIPT_COLUMNS = tuple(

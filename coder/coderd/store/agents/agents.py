@@ -37,6 +37,7 @@ from coder.coderd.store.tables.people import users
 from coder.coderd.store.tables.workspaces import workspaces
 
 if TYPE_CHECKING:
+    from coder.api.agents.agents import AgentSubsystem, DisplayApp, WorkspaceAgentLifecycle
     from coder.coderd.store.engine.database import Tx
 
 _IDS = bindparam("ids", type_=ARRAY(Uuid))
@@ -63,17 +64,17 @@ class AgentRow:
     expanded_directory: str
     version: str
     api_version: str
-    subsystems: list[str]
+    subsystems: list[AgentSubsystem]
     first_connected_at: datetime | None
     last_connected_at: datetime | None
     disconnected_at: datetime | None
-    lifecycle_state: str
+    lifecycle_state: WorkspaceAgentLifecycle
     started_at: datetime | None
     ready_at: datetime | None
     connection_timeout_seconds: int
     troubleshooting_url: str
     motd_file: str
-    display_apps: list[str]
+    display_apps: list[DisplayApp]
     display_order: int
     logs_length: int
     logs_overflowed: bool
@@ -346,7 +347,7 @@ class AgentChanges(TypedDict, total=False):
     connection_timeout_seconds: int
     troubleshooting_url: str
     motd_file: str
-    display_apps: list[str]
+    display_apps: list[DisplayApp]
     display_order: int
     logs_length: int
     logs_overflowed: bool

@@ -38,6 +38,7 @@ from coder.coderd.store.tables.user_skills import user_skills
 from coder.coderd.store.tables.workspaces import workspace_port_shares, workspaces
 
 if TYPE_CHECKING:
+    from coder.api.audit.audit import AuditAction, ResourceType
     from coder.coderd.store.engine.database import Tx
 
 COUNT_CAP = 2000
@@ -54,11 +55,11 @@ class EntryRow:
     organization_id: UUID | None
     ip: str
     user_agent: str
-    resource_type: str
+    resource_type: ResourceType
     resource_id: UUID
     resource_target: str
     resource_icon: str
-    action: str
+    action: AuditAction
     diff: dict[str, Any]
     status_code: int
     additional_fields: dict[str, Any]

@@ -18,6 +18,7 @@ from coder.coderd.store.tables.audit import connection_logs
 from coder.coderd.store.tables.people import organizations, users
 
 if TYPE_CHECKING:
+    from coder.api.audit.audit import ConnectionType
     from coder.coderd.store.engine.database import Tx
 
 
@@ -30,7 +31,7 @@ class ConnectionRow:
     workspace_id: UUID
     workspace_name: str
     agent_name: str
-    type: str
+    type: ConnectionType
     ip: str
     code: int | None = None
     "HTTP status of a web connection, exit code of another."

@@ -60,7 +60,7 @@ class RoleChanges(TypedDict, total=False):
     organization_id: UUID | None
     name: str
     display_name: str
-    permissions: datetime
+    permissions: Mapping[str, Mapping[str, Sequence[str]]]
     created_at: datetime
     updated_at: datetime
 

@@ -19,6 +19,7 @@ from coder.coderd.store.people.users import USER_COLUMNS, UserFilter, UserRow, c
 from coder.coderd.store.tables.people import group_members, groups, organization_members, organizations, users
 
 if TYPE_CHECKING:
+    from coder.api.base.enums import GroupSource
     from coder.coderd.store.engine.database import Tx
 
 EVERYONE = "Everyone"
@@ -34,7 +35,7 @@ class GroupRow:
     display_name: str
     avatar_url: str
     quota_allowance: int
-    source: str
+    source: GroupSource
     organization_name: str
     organization_display_name: str
     member_count: int

@@ -15,6 +15,8 @@ from coder.coderd.store.people.users import UserFilter, conditions, hold_users
 from coder.coderd.store.tables.people import groups, organization_members, organizations, users
 
 if TYPE_CHECKING:
+    from coder.api.base.enums import LoginType, UserStatus
+    from coder.api.workspaces.workspace_settings import ShareableWorkspaceOwners
     from coder.coderd.store.engine.database import Tx
 
 
@@ -30,7 +32,7 @@ class OrganizationRow:
     is_default: bool
     deleted: bool
     default_member_roles: Sequence[str]
-    workspace_sharing: str
+    workspace_sharing: ShareableWorkspaceOwners
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,8 @@ class MemberRow:
     name: str
     email: str
     avatar_url: str
-    status: str
-    login_type: str
+    status: UserStatus
+    login_type: LoginType
     last_seen_at: datetime
     user_created_at: datetime
     user_updated_at: datetime

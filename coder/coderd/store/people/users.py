@@ -16,6 +16,7 @@ from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.tables.people import organization_members, organizations, user_configs, users
 
 if TYPE_CHECKING:
+    from coder.api.base.enums import LoginType, UserStatus
     from coder.coderd.store.engine.database import Tx
 
 
@@ -31,8 +32,8 @@ class UserRow:
     created_at: datetime
     updated_at: datetime
     last_seen_at: datetime
-    status: str
-    login_type: str
+    status: UserStatus
+    login_type: LoginType
     rbac_roles: Sequence[str]
     deleted: bool
     is_service_account: bool

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from uuid import UUID
 
 from sqlalchemy import (
@@ -43,7 +43,10 @@ from coder.domain.provisioning.queue import JobRequirements
 from coder.domain.provisioning.tags import UNTAGGED, Tags, is_untagged
 
 if TYPE_CHECKING:
+    from coder.api.base.enums import LogLevel, WorkspaceTransition
+    from coder.api.provisioning.jobs import LogSource
     from coder.coderd.store.engine.database import Tx
+    from coder.domain.provisioning.jobs import JobErrorCode, JobType
 
 _logs = provisioner_job_logs
 
@@ -59,12 +62,12 @@ class JobRow:
     completed_at: datetime | None
     canceled_at: datetime | None
     error: str
-    error_code: str
+    error_code: JobErrorCode
     organization_id: UUID
     initiator_id: UUID
     provisioner: str
     file_id: UUID
-    type: str
+    type: JobType
     input: dict[str, Any]
     worker_id: UUID | None
     tags: dict[str, str]
@@ -121,8 +124,8 @@ class LogRow:
 
     id: int
     created_at: datetime
-    source: str
-    level: str
+    source: LogSource
+    level: LogLevel
     stage: str
     output: str
 
@@ -153,7 +156,7 @@ class JobDetail:
     template_icon: str
     workspace_id: UUID | None
     workspace_name: str
-    transition: str
+    transition: WorkspaceTransition | Literal[""]
 
 
 async def insert_job(tx: Tx, job: JobRow) -> None:

@@ -21,7 +21,9 @@ from coder.coderd.store.tables.provisioners import provisioner_daemons, provisio
 from coder.coderd.store.tables.templates import template_versions, templates
 
 if TYPE_CHECKING:
+    from coder.api.base.enums import ProvisionerType
     from coder.coderd.store.engine.database import Tx
+    from coder.domain.provisioning.jobs import JobStatus
 
 _daemons = provisioner_daemons
 KEY_DELETED = "provisioner_key_deleted"
@@ -40,7 +42,7 @@ class DaemonRow:
     name: str
     version: str
     api_version: str
-    provisioners: list[str]
+    provisioners: list[ProvisionerType]
     tags: dict[str, str]
     user_id: UUID | None = None
     """User whose session it used, if any."""
@@ -64,7 +66,7 @@ class DaemonJob:
 
     worker_id: UUID
     id: UUID
-    status: str
+    status: JobStatus
     template_name: str
     template_display_name: str
     template_icon: str

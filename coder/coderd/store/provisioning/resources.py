@@ -18,6 +18,7 @@ from coder.coderd.store.engine.turns import insert_rows
 from coder.coderd.store.tables.resources import workspace_resources
 
 if TYPE_CHECKING:
+    from coder.api.base.enums import WorkspaceTransition
     from coder.coderd.store.engine.database import Tx
 
 
@@ -26,7 +27,7 @@ class ResourceRow:
     id: UUID
     created_at: datetime
     job_id: UUID
-    transition: str
+    transition: WorkspaceTransition
     type: str
     name: str
     hide: bool

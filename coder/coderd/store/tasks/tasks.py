@@ -24,10 +24,11 @@ from coder.coderd.store.tables.people import users
 from coder.coderd.store.tables.tasks import task_snapshots, tasks
 from coder.coderd.store.tables.templates import template_versions, templates
 from coder.coderd.store.tables.workspaces import workspaces
-from coder.domain.workspaces.builds import build_status
+from coder.domain.workspaces.builds import WorkspaceStatus, build_status
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
+    from coder.domain.provisioning.jobs import JobStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,11 @@ class TaskBuild:
 
     number: int
     transition: str
-    job_status: str
+    job_status: JobStatus
     created_at: datetime
 
     @property
-    def status(self) -> str:
+    def status(self) -> WorkspaceStatus:
         """Return the workspace's status."""
         return build_status(self.transition, self.job_status)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -21,6 +21,8 @@ from coder.coderd.store.tables.templates import template_versions, templates
 from coder.coderd.store.tables.workspaces import workspaces
 
 if TYPE_CHECKING:
+    from coder.api.base.enums import WorkspaceAgentPortShareLevel
+    from coder.api.templates.templates import TemplateRole
     from coder.coderd.store.engine.database import Tx
 
 
@@ -54,13 +56,13 @@ class TemplateRow:
     time_til_dormant_ms: int
     time_til_dormant_autodelete_ms: int
     require_active_version: bool
-    max_port_share_level: str
+    max_port_share_level: WorkspaceAgentPortShareLevel
     cors_behavior: str
     use_classic_parameter_flow: bool
     disable_module_cache: bool
     agents_allowed: bool
-    user_acl: dict[str, Any]
-    group_acl: dict[str, Any]
+    user_acl: Mapping[str, TemplateRole]
+    group_acl: Mapping[str, TemplateRole]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +144,13 @@ class TemplateChanges(TypedDict, total=False):
     time_til_dormant_ms: int
     time_til_dormant_autodelete_ms: int
     require_active_version: bool
-    max_port_share_level: str
+    max_port_share_level: WorkspaceAgentPortShareLevel
     cors_behavior: str
     use_classic_parameter_flow: bool
     disable_module_cache: bool
     agents_allowed: bool
-    user_acl: dict[str, Any]
-    group_acl: dict[str, Any]
+    user_acl: Mapping[str, TemplateRole]
+    group_acl: Mapping[str, TemplateRole]
 
 
 async def update_template(tx: Tx, template_id: UUID, **values: Unpack[TemplateChanges]) -> None:

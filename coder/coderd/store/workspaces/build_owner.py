@@ -13,6 +13,7 @@ from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.tables.people import git_ssh_keys, group_members, groups
 
 if TYPE_CHECKING:
+    from coder.api.base.enums import LoginType
     from coder.coderd.store.engine.database import Tx
 
 _EVERYONE = "Everyone"
@@ -25,7 +26,7 @@ class OwnerFacts:
     username: str
     name: str
     email: str
-    login_type: str
+    login_type: LoginType
     groups: Sequence[str]
     roles: Sequence[tuple[str, str]]
     """Role name and organization id, which is empty for the whole site."""

@@ -22,9 +22,10 @@ from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.coderd.store.tables.people import users
 from coder.coderd.store.tables.templates import template_versions
 from coder.coderd.store.tables.workspaces import workspaces
-from coder.domain.workspaces.builds import build_status
+from coder.domain.workspaces.builds import WorkspaceStatus, build_status
 
 if TYPE_CHECKING:
+    from coder.api.base.enums import WorkspaceTransition
     from coder.coderd.store.engine.database import Tx
 
 _jobs = provisioner_jobs
@@ -41,7 +42,7 @@ class BuildRow:
     workspace_id: UUID
     template_version_id: UUID
     build_number: int
-    transition: str
+    transition: WorkspaceTransition
     initiator_id: UUID
     job_id: UUID
     reason: str
@@ -72,7 +73,7 @@ class BuildView:
     owner_avatar_url: str
 
     @property
-    def status(self) -> str:
+    def status(self) -> WorkspaceStatus:
         return build_status(self.build.transition, self.job.status)
 
 

@@ -14,6 +14,8 @@ from coder.coderd.store.tables.workspaces import workspace_port_shares, workspac
 from coder.domain.foundation.share_levels import SHARE_LEVELS, wider_levels
 
 if TYPE_CHECKING:
+    from coder.api.agents.agent_ports import WorkspaceAgentPortShareProtocol
+    from coder.api.base.enums import WorkspaceAgentPortShareLevel
     from coder.coderd.store.engine.database import Tx
 
 
@@ -22,8 +24,8 @@ class PortShareRow:
     workspace_id: UUID
     agent_name: str
     port: int
-    share_level: str
-    protocol: str
+    share_level: WorkspaceAgentPortShareLevel
+    protocol: WorkspaceAgentPortShareProtocol
     expires_at: datetime | None = None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -23,6 +23,8 @@ from coder.coderd.store.tables.workspaces import workspaces
 from coder.coderd.store.workspaces.builds import VIEW_COLUMNS, BuildView, initiators, make_view, owners
 
 if TYPE_CHECKING:
+    from coder.api.base.enums import WorkspaceAgentPortShareLevel
+    from coder.api.workspaces.workspaces import AutomaticUpdates, SharedWorkspaceActorType, WorkspaceRole
     from coder.coderd.store.engine.database import Tx
 
 
@@ -42,10 +44,10 @@ class WorkspaceRow:
     dormant_at: datetime | None
     deleting_at: datetime | None
     next_start_at: datetime | None
-    automatic_updates: str
+    automatic_updates: AutomaticUpdates
     favorite: bool
-    user_acl: dict[str, str]
-    group_acl: dict[str, str]
+    user_acl: Mapping[str, WorkspaceRole]
+    group_acl: Mapping[str, WorkspaceRole]
     latest_build_id: UUID | None
 
 
@@ -60,14 +62,14 @@ class TemplateBrief:
     active_version_id: UUID
     require_active_version: bool
     use_classic_parameter_flow: bool
-    max_port_share_level: str
+    max_port_share_level: WorkspaceAgentPortShareLevel
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
     """User or group a workspace is shared with."""
 
-    kind: str
+    kind: SharedWorkspaceActorType
     id: UUID
     name: str
     avatar_url: str
@@ -191,8 +193,8 @@ class WorkspaceChanges(TypedDict, total=False):
     next_start_at: datetime | None
     automatic_updates: str
     favorite: bool
-    user_acl: dict[str, str]
-    group_acl: dict[str, str]
+    user_acl: Mapping[str, str]
+    group_acl: Mapping[str, str]
     latest_build_id: UUID | None
 
 

@@ -403,8 +403,8 @@ async def _shared_ports_end(s: Scene, token: str) -> None:
     socket = await connect_websocket(guest, "/ws")
     label, now = f"{s.app.port}--main--dev--admin", s.world.ctx.clock.now()
     assert (await s.host(label, token=stranger)).status_code == 200
-    workspace_id, level = UUID(s.agent.workspace["id"]), "authenticated"
-    over = PortShareRow(workspace_id, "main", s.app.port, level, "http", now - timedelta(seconds=1))
+    workspace_id = UUID(s.agent.workspace["id"])
+    over = PortShareRow(workspace_id, "main", s.app.port, "authenticated", "http", now - timedelta(seconds=1))
     await s.world.ctx.db.run(put_port_share, over)
     assert (await s.host(label, token=stranger)).status_code == 404
     await s.world.ctx.services.edge.open_streams.look()  # as every minute

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from google.protobuf.empty_pb2 import Empty
 
+from coder.api.audit.audit import ConnectionType
 from coder.appproxy.metrics.metric_families import Kind
 from coder.coderd.services.agents.agent_api.call_table import CallTable
 from coder.coderd.services.agents.agent_api.message_fields import address_untrusted, clean_text, time_of, uuid_untrusted
@@ -95,7 +96,7 @@ class UsageCalls:
 
     async def _record(self, connection_id: UUID, connection: agent_pb2.Connection) -> None:
         """Store the beginning or end of a session to the agent."""
-        kind = agent_pb2.Connection.Type.Name(connection.type).lower()
+        kind = cast("ConnectionType", agent_pb2.Connection.Type.Name(connection.type).lower())
         at = time_of(connection.timestamp) if connection.HasField("timestamp") else self._ctx.clock.now()
         ip = "127.0.0.1" if connection.ip == "localhost" else address_untrusted(connection.ip)
         if connection.action == agent_pb2.Connection.CONNECT:
@@ -133,7 +134,14 @@ def stats_report(current: CurrentAgent, stats: agent_pb2.Stats, now: datetime) -
 
 
 async def _record_ended(
-    tx: Tx, current: CurrentAgent, connection_id: UUID, kind: str, ip: str, at: datetime, code: int, reason: str
+    tx: Tx,
+    current: CurrentAgent,
+    connection_id: UUID,
+    kind: ConnectionType,
+    ip: str,
+    at: datetime,
+    code: int,
+    reason: str,
 ) -> None:
     await connection_log.record_disconnect(tx, current, connection_id, kind, ip, at, code=code, reason=reason)
 

@@ -5,8 +5,10 @@ The import itself is `services/templates/imports/import_messages.py`; its result
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
+
+from msgspec import UnsetType
 
 from coder.api.base.refusals import Conflict, Invalid, NotFound, Refusal
 from coder.api.templates.template_versions import CreateTemplateVersionRequest, TemplateVersion
@@ -93,5 +95,5 @@ def name_taken(name: str) -> dict[str, Refusal]:
     return {"uq_template_versions_template_id_name": taken}
 
 
-def _text(value: Any) -> str:
+def _text(value: str | UnsetType | None) -> str:
     return value if isinstance(value, str) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 from msgspec import UNSET
@@ -14,6 +14,7 @@ from coder.api.templates.parameters import (
     PresetParameter,
     TemplateVersionParameter,
     TemplateVersionParameterOption,
+    ValidationMonotonicOrder,
 )
 from coder.api.templates.template_versions import TemplateVersion, TemplateVersionVariable
 from coder.coderd.services.provisioning.jobs import present_job
@@ -69,7 +70,9 @@ def present_parameter(row: ParameterRow) -> TemplateVersionParameter:
         validation_regex=row.validation_regex or UNSET,
         validation_min=row.validation_min if row.validation_min is not None else UNSET,
         validation_max=row.validation_max if row.validation_max is not None else UNSET,
-        validation_monotonic=cast("Any", row.validation_monotonic) or UNSET,
+        validation_monotonic=cast("ValidationMonotonicOrder", row.validation_monotonic)
+        if row.validation_monotonic
+        else UNSET,
         required=row.required,
         ephemeral=row.ephemeral,
     )

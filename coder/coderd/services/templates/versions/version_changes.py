@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Failed, Invalid, NotFound
@@ -22,6 +22,7 @@ from coder.coderd.services.templates.versions.template_versions import show_vers
 from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.coderd.store.templates import template_versions as store
 from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates.template_versions import VersionChanges
 from coder.domain.access.policy import Subject
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ async def update_version(
     """Rename a version or change its message. Raises InvalidFields, Conflict."""
     loaded = await load_version(ctx, subject, version_id, "update")
     check_request(body, {"name": loaded.version.name, "message": loaded.version.message})
-    changes: dict[str, Any] = {"updated_at": ctx.clock.now()}
+    changes: VersionChanges = {"updated_at": ctx.clock.now()}
     if body.name:
         changes["name"] = body.name
     if isinstance(body.message, str):
@@ -45,7 +46,7 @@ async def update_version(
     return await show_version(ctx, loaded.version.id)
 
 
-async def _write(tx: Tx, subject: Subject, version_id: UUID, changes: dict[str, Any]) -> None:
+async def _write(tx: Tx, subject: Subject, version_id: UUID, changes: VersionChanges) -> None:
     await lock_version(tx, subject, version_id)
     await store.update_version(tx, version_id, **changes)
 

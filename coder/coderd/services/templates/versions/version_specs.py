@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+import msgspec
+
 from coder.api.base.refusals import NotFound
 from coder.coderd.services.foundation.sandbox import Documents, SandboxEvaluationError
-from coder.coderd.services.templates.dynamic_parameters import read_owner, refusal_of, render_in_sandbox
+from coder.coderd.services.templates.dynamic_parameters import RenderRefusal, read_owner, refusal_of, render_in_sandbox
 from coder.coderd.services.templates.examples import find_example
 from coder.coderd.services.templates.template_files import bundled_template, stored_template
 from coder.coderd.store.templates import template_versions as store
@@ -46,10 +48,11 @@ async def with_all_tags(ctx: Context, subject: Subject, spec: VersionSpec) -> Ve
     variables = {name: value for name, value in (await ctx.db.read(with_last_values, spec)).items() if value}
     request = RenderRequest({}, owner or {}, variables)
     try:
-        tags, refusal = await render_in_sandbox(ctx, "version", request, files, subject.user_id)
+        answer = await render_in_sandbox(ctx, "version", request, files, subject.user_id)
     except SandboxEvaluationError as error:
         # The version is created, so that its author sees the error in its import.
         return replace(spec, tags=normalize_tags(str(spec.user_id), spec.tags), failure=f"{error.message} {error.hint}")
+    tags, refusal = msgspec.convert(answer, tuple[dict[str, str], RenderRefusal | None])
     problem = refusal_of(refusal)
     if problem is not None:
         raise problem

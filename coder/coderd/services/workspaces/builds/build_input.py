@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+from typing import cast
 from uuid import UUID
 
 from msgspec import UnsetType
 
+from coder.api.base.enums import WorkspaceTransition
 from coder.api.base.refusals import (
     Invalid,
     InvalidFields,
@@ -30,7 +32,7 @@ def read_request(subject: Subject, body: CreateWorkspaceBuildRequest) -> BuildRe
         if state:
             raise Invalid("ProvisionerState cannot be set alongside Orphan since state intent is unclear.")
     return BuildRequest(
-        transition=body.transition,
+        transition=cast("WorkspaceTransition", body.transition),
         initiator_id=subject.user_id,
         version_id=optional_id(body.template_version_id),
         parameters=parameter_values(body.rich_parameter_values),

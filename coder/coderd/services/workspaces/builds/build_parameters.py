@@ -12,10 +12,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
+import msgspec
+
 from coder.base.json_types import JsonObject
 from coder.coderd.services.foundation.sandbox import SandboxEvaluationError, refused_evaluation
 from coder.coderd.services.login.required_logins import missing_logins
 from coder.coderd.services.templates.dynamic_parameters import (
+    RenderRefusal,
     load_version_files,
     owner_values,
     refusal_of,
@@ -138,15 +141,23 @@ async def _prepare(ctx: Context, request: BuildRequest, target: BuildTarget) -> 
     rendering = RenderRequest({}, inputs.owner, version.variables)
     given = GivenValues(request.parameters, inputs.previous, inputs.preset, first_build=inputs.last_build_id is None)
     try:
-        values, tags, refusal = await render_in_sandbox(
-            ctx, "build", rendering, files, target.owner_id, given=asdict(given)
-        )
+        answer = await render_in_sandbox(ctx, "build", rendering, files, target.owner_id, given=asdict(given))
     except SandboxEvaluationError as error:
         raise refused_evaluation(error) from error
+    values, tags, refusal = msgspec.convert(answer, tuple[dict[str, str], dict[str, str], RenderRefusal | None])
     return replace(
         request,
         prepared=PreparedBuild(inputs.version.id, inputs.last_build_id, values, tags, refusal_of(refusal)),
     )
+
+
+class _FormParameter(msgspec.Struct):
+    name: str
+    ephemeral: bool
+
+
+class _Form(msgspec.Struct):
+    parameters: list[_FormParameter]
 
 
 async def _ephemeral(ctx: Context, request: BuildRequest, target: BuildTarget) -> frozenset[str]:
@@ -162,10 +173,11 @@ async def _ephemeral(ctx: Context, request: BuildRequest, target: BuildTarget) -
         return frozenset()
     rendering = RenderRequest(inputs.previous, inputs.owner, version.variables)
     try:
-        form = await render_in_sandbox(ctx, "form", rendering, version.files, target.owner_id, number=0)
+        answer = await render_in_sandbox(ctx, "form", rendering, version.files, target.owner_id, number=0)
     except SandboxEvaluationError:
         return frozenset()
-    return frozenset(parameter["name"] for parameter in form["parameters"] if parameter["ephemeral"])
+    form = msgspec.convert(answer, _Form)
+    return frozenset(parameter.name for parameter in form.parameters if parameter.ephemeral)
 
 
 async def _read_template_inputs(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.base.enums import WorkspaceTransition
 from coder.api.base.refusals import Invalid
 from coder.coderd.services.login.required_logins import MissingLogins
 
@@ -39,7 +40,7 @@ class PreparedBuild:
 class BuildRequest:
     """A requested build."""
 
-    transition: str
+    transition: WorkspaceTransition
     initiator_id: UUID
     version_id: UUID | None = None
     "None keeps the last build's version; the first build uses the template's active one."

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from coder.api.agents.agent_timings import AgentConnectionTiming, AgentScriptTiming
+from coder.api.base.enums import TimingStage
 from coder.api.provisioning.job_timings import ProvisionerTiming
 from coder.api.workspaces.build_timings import WorkspaceBuildTimings
 from coder.coderd.services.access.workspace_access import (
@@ -45,7 +46,7 @@ async def _timings(tx: Tx, job: JobRow) -> WorkspaceBuildTimings:
                 job_id=row.job_id,
                 started_at=row.started_at,
                 ended_at=row.ended_at,
-                stage=cast("Any", row.stage),
+                stage=cast("TimingStage", row.stage),
                 source=row.source,
                 action=row.action,
                 resource=row.resource,
@@ -57,7 +58,7 @@ async def _timings(tx: Tx, job: JobRow) -> WorkspaceBuildTimings:
                 started_at=run.started_at,
                 ended_at=run.ended_at,
                 exit_code=run.exit_code,
-                stage=cast("Any", run.stage),
+                stage=run.stage,
                 status=run.status,
                 display_name=run.display_name,
                 workspace_agent_id=run.agent_id,
@@ -69,7 +70,7 @@ async def _timings(tx: Tx, job: JobRow) -> WorkspaceBuildTimings:
             AgentConnectionTiming(
                 started_at=agent.created_at,
                 ended_at=agent.first_connected_at,
-                stage=cast("Any", "connect"),
+                stage="connect",
                 workspace_agent_id=agent.id,
                 workspace_agent_name=agent.name,
             )

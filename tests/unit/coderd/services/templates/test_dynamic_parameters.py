@@ -192,14 +192,14 @@ async def test_stored_modules_are_rendered() -> None:
 def test_cache_stays_within_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sandbox_worker, "MAX_CACHED", 5000)
     worker = sandbox_worker.SandboxWorker()
-    values = {"inputs": {}, "owner": {}, "variables": {}, "number": 1}
+    values: sandbox_worker.CallValues = {"inputs": {}, "owner": {}, "variables": {}, "number": 1}
     for number in range(5):
-        call = {"call": "form", "documents": f"city{number}", "values": values}
+        call: sandbox_worker.Frame = {"call": "form", "documents": f"city{number}", "values": values}
         assert worker.answer(call) == {"missing": True}
         archive = tmp_path / str(number)
         archive.write_bytes(tar({"main.tf": CITY % f"city{number}"}))
         assert worker.answer({"load": f"city{number}", "files": [str(archive)]}) == {"value": None}
-        form = worker.answer(call)["value"]
+        form: Any = worker.answer(call)["value"]
         assert [parameter["value"]["value"] for parameter in form["parameters"]] == [f"city{number}"]
     assert 0 < len(worker._cache) < 5
     assert worker._size == sum(cost for _, cost in worker._cache.values()) <= 5000

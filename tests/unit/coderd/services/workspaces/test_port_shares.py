@@ -9,7 +9,7 @@ import pytest
 from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates.templates import update_template
 from coder.coderd.store.workspaces.port_shares import PortShareRow, narrow_port_shares, put_port_share
-from coder.domain.foundation.share_levels import SHARE_LEVELS, shared_at_most
+from coder.domain.foundation.share_levels import SHARE_LEVELS, ShareLevel, shared_at_most
 from tests.kit.server.race_conditions import overtaken
 from tests.kit.server.workspaces import new_workspace, workspace_world
 
@@ -35,7 +35,7 @@ async def test_share_and_unshare() -> None:
 
 
 @pytest.mark.parametrize("limit", SHARE_LEVELS)
-async def test_lowered_limit_narrows_shares(limit: str) -> None:
+async def test_lowered_limit_narrows_shares(limit: ShareLevel) -> None:
     """A wider limit afterwards opens nothing again."""
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")
@@ -51,8 +51,8 @@ async def test_lowered_limit_narrows_shares(limit: str) -> None:
         await world.ctx.db.run(narrow_port_shares, uuid4(), "owner")  # another template's
         assert await shares() == rows
         expected = {port: shared_at_most(level, limit) for port, level in rows.items()} if limit != "owner" else {}
-        for level in (limit, "public"):
-            body = {"max_port_share_level": level, "description": level}
+        for new_limit in (limit, "public"):
+            body = {"max_port_share_level": new_limit, "description": new_limit}
             changed = await world.patch(f"/api/v2/templates/{workspace['template_id']}", body)
             assert changed.status_code == 200, changed.text
             assert await shares() == expected

@@ -52,9 +52,11 @@ async def test_search_finds_every_status() -> None:
         for status in WORKSPACE_STATUSES:
             result = await _names(world, WorkspaceSearch(status=status))
             assert {name for name in result if name in builds} == {n for n, s in builds.items() if s == status}, status
-        for status in STATUSES:
-            result = await _names(world, WorkspaceSearch(agent_statuses=[status]))
-            assert {name for name in result if name in agents} == {n for n, s in agents.items() if s == status}, status
+        for agent_status in STATUSES:
+            result = await _names(world, WorkspaceSearch(agent_statuses=[agent_status]))
+            assert {name for name in result if name in agents} == {n for n, s in agents.items() if s == agent_status}, (
+                agent_status
+            )
 
 
 async def _names(world: Any, which: WorkspaceSearch) -> set[str]:
