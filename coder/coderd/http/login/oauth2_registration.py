@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from msgspec import to_builtins
 from quart import Blueprint, Response, request
 
 from coder.api.base.refusals import Refusal
@@ -68,7 +69,7 @@ async def post_register() -> Response:
         registration_access_token=token,
         registration_client_uri=f"{context().access_url}/oauth2/clients/{row.id}",
         client_id_issued_at=int(row.created_at.timestamp()),
-        **dict(row.registration or {}),
+        **to_builtins(row.registration or {}),
     )
     return reply(answer, 201)
 
@@ -176,6 +177,6 @@ def _configuration(row: OAuth2AppRow) -> Response:
             client_id=str(row.id),
             client_id_issued_at=int(row.created_at.timestamp()),
             registration_client_uri=f"{context().access_url}/oauth2/clients/{row.id}",
-            **dict(row.registration or {}),
+            **to_builtins(row.registration or {}),
         )
     )

@@ -12,6 +12,7 @@ import html
 import re
 import smtplib
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.message import EmailMessage
@@ -24,6 +25,7 @@ import trio
 
 from coder.api.base import codec
 from coder.base.errors import CoderError
+from coder.base.json_types import Json, as_list, as_object, as_text
 from coder.coderd.services.foundation.outgoing_requests import DOCUMENT
 from coder.coderd.services.notifications import notification_settings, web_push
 from coder.coderd.services.notifications.inbox import notify_followers
@@ -176,9 +178,9 @@ def webhook_body(message: MessageRow, reader: UserRow) -> dict[str, Any]:
             "data": None,
             "targets": list(message.targets) or None,
         },
-        "title": plain_text(payload["title"]),
+        "title": plain_text(as_text(payload["title"])),
         "title_markdown": payload["title"],
-        "body": plain_text(payload["body"]),
+        "body": plain_text(as_text(payload["body"])),
         "body_markdown": payload["body"],
     }
 
@@ -261,24 +263,24 @@ def compose(message: MessageRow, reader: UserRow, sender: str, now: datetime) ->
     mail = EmailMessage()
     mail["From"] = sender
     mail["To"] = reader.email
-    mail["Subject"] = " ".join(plain_text(payload["title"]).split())
+    mail["Subject"] = " ".join(plain_text(as_text(payload["title"])).split())
     mail["Date"] = format_datetime(now)
     mail["Message-Id"] = f"<{message.id}@{parseaddr(sender)[1].rpartition('@')[2] or 'coder'}>"
-    links = "".join(f"\n{action['label']}: {action['url']}" for action in payload["actions"])
-    mail.set_content(f"Hi {reader.name or reader.username},\n\n{plain_text(payload['body'])}\n{links}\n")
+    actions = map(as_object, as_list(payload["actions"]))
+    links = "".join(f"\n{action['label']}: {action['url']}" for action in actions)
+    mail.set_content(f"Hi {reader.name or reader.username},\n\n{plain_text(as_text(payload['body']))}\n{links}\n")
     mail.add_alternative(_html(payload, reader), subtype="html")
     return mail
 
 
-def _html(payload: dict[str, Any], reader: UserRow) -> str:
-    bold = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", html.escape(payload["body"]))
+def _html(payload: Mapping[str, Json], reader: UserRow) -> str:
+    bold = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", html.escape(as_text(payload["body"])))
     paragraphs = "".join(f"<p>{part}</p>" for part in bold.split("\n\n"))
-    links = "".join(
-        f'<p><a href="{html.escape(action["url"], quote=True)}">{html.escape(action["label"])}</a></p>'
-        for action in payload["actions"]
-    )
+    actions = map(as_object, as_list(payload["actions"]))
+    named = ((as_text(action["url"]), as_text(action["label"])) for action in actions)
+    links = "".join(f'<p><a href="{html.escape(url, quote=True)}">{html.escape(label)}</a></p>' for url, label in named)
     greeting = html.escape(reader.name or reader.username)
-    title = html.escape(plain_text(payload["title"]))
+    title = html.escape(plain_text(as_text(payload["title"])))
     return f"<!doctype html><html><body><h1>{title}</h1><p>Hi {greeting},</p>{paragraphs}{links}</body></html>"
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, FromClause, Select, Table, Text, case, func, insert, literal, or_, select
 
+from coder.base.json_types import Json, JsonObject
 from coder.coderd.store.engine.rows import column_values
-from coder.coderd.store.engine.sql_types import Query, SqlColumn
+from coder.coderd.store.engine.sql_types import ColumnValue, Query, SqlColumn
 from coder.coderd.store.tables.agents import workspace_agent_tokens
 from coder.coderd.store.tables.audit import audit_logs
 from coder.coderd.store.tables.builds import workspace_builds
@@ -60,9 +61,9 @@ class EntryRow:
     resource_target: str
     resource_icon: str
     action: AuditAction
-    diff: dict[str, Any]
+    diff: JsonObject
     status_code: int
-    additional_fields: dict[str, Any]
+    additional_fields: JsonObject
     request_id: UUID
 
 
@@ -123,7 +124,7 @@ async def count_entries(tx: Tx, which: EntryFilter) -> int:
 
 def _conditions(which: EntryFilter) -> list[ColumnElement[bool]]:
     log = audit_logs.c
-    candidates: list[tuple[Any, Callable[[], ColumnElement[bool]]]] = [
+    candidates: list[tuple[str | UUID | datetime | None, Callable[[], ColumnElement[bool]]]] = [
         (which.resource_type, lambda: log.resource_type == which.resource_type),
         (which.resource_id, lambda: log.resource_id == which.resource_id),
         (which.resource_target, lambda: log.resource_target == which.resource_target),
@@ -319,10 +320,12 @@ class AuditSnapshot:
     organization_id: UUID | None
     icon: str
     owner: str
-    state: dict[str, Any]
+    state: JsonObject
 
 
-async def take_snapshot(tx: Tx, kind: str, key: Any, organization_id: UUID | None = None) -> AuditSnapshot | None:
+async def take_snapshot(
+    tx: Tx, kind: str, key: ColumnValue, organization_id: UUID | None = None
+) -> AuditSnapshot | None:
     """Return the object by its key; None when there is none."""
     how = TRACKED[kind]
     identity = how.table.c.id if how.id is None else how.id
@@ -342,7 +345,7 @@ async def take_snapshot(tx: Tx, kind: str, key: Any, organization_id: UUID | Non
     return AuditSnapshot(object_id, row[1] or "", row[2], row[3] or "", row[4] or "", state)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Json | UUID | datetime | date | bytes) -> Json:
     """Convert a value to JSON types."""
     if isinstance(value, UUID):
         return str(value)
@@ -372,7 +375,7 @@ class BuildFacts:
 
 
 async def get_build_facts(tx: Tx, job_id: UUID) -> BuildFacts | None:
-    statement = (
+    statement: Query = (
         select(
             workspaces.c.id,
             workspaces.c.name,
@@ -392,7 +395,7 @@ async def get_build_facts(tx: Tx, job_id: UUID) -> BuildFacts | None:
         .join(users, users.c.id == workspaces.c.owner_id)
         .where(workspace_builds.c.job_id == job_id)
     )
-    row: Any = (await tx.execute(statement)).one_or_none()
+    row = (await tx.execute(statement)).one_or_none()
     return BuildFacts(*row) if row else None
 
 

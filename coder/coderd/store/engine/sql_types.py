@@ -16,6 +16,8 @@ Query: TypeAlias = Select[*tuple[Any, ...]]
 """A statement that selects rows."""
 SqlRow: TypeAlias = Row[*tuple[Any, ...]]
 """A row that a statement selected."""
+SqlValues: TypeAlias = tuple[*tuple[Any, ...]]
+"""Some values of a row, one after another."""
 SqlColumn: TypeAlias = ColumnElement[Any]
 """A column or an expression of any SQL type."""
 ColumnValue: TypeAlias = (

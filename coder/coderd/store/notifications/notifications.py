@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from coder.base.json_types import Json
 from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.people.object_counts import lock_objects
@@ -39,7 +40,7 @@ class MessageRow:
     template_id: UUID
     user_id: UUID
     method: str
-    payload: dict[str, Any]
+    payload: Mapping[str, Json]
     targets: Sequence[str]
     attempts: int
     created_at: datetime
