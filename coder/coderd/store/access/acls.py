@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Table, Text, Update, func, literal, literal_column, or_, select, update
+from sqlalchemy import Text, Update, func, literal, literal_column, or_, select, update
 
 from coder.coderd.store.access.keys import notify_sharing_revoked
 from coder.coderd.store.engine.names import as_uuid
-from coder.coderd.store.engine.sql_types import Query, SqlColumn
+from coder.coderd.store.engine.sql_types import Query, SqlColumn, SqlTable
 from coder.coderd.store.tables.people import group_members, groups, organization_members, organizations, users
 from coder.coderd.store.tables.templates import templates
 from coder.coderd.store.tables.workspaces import workspaces
@@ -136,7 +136,7 @@ async def revoke_user(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
     await _write_and_notify(tx, _without(workspaces, organization_id, user_id))
 
 
-def _without(table: Table, organization_id: UUID, user_id: UUID) -> Update:
+def _without(table: SqlTable, organization_id: UUID, user_id: UUID) -> Update:
     lists, key = table.c.user_acl, literal(str(user_id), Text)
     matching = update(table).where(table.c.organization_id == organization_id, lists.has_key(key))
     return matching.values(user_acl=lists.op("-", return_type=lists.type)(key))

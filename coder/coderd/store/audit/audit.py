@@ -11,11 +11,11 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, FromClause, Select, Table, Text, case, func, insert, literal, or_, select
+from sqlalchemy import ColumnElement, Select, Text, case, func, insert, literal, or_, select
 
 from coder.base.json_types import Json, JsonObject
 from coder.coderd.store.engine.rows import column_values
-from coder.coderd.store.engine.sql_types import ColumnValue, Query, SqlColumn
+from coder.coderd.store.engine.sql_types import ColumnValue, Query, SqlColumn, SqlFrom, SqlTable
 from coder.coderd.store.tables.agents import workspace_agent_tokens
 from coder.coderd.store.tables.audit import audit_logs
 from coder.coderd.store.tables.builds import workspace_builds
@@ -154,7 +154,7 @@ def _by_user(condition: ColumnElement[bool]) -> ColumnElement[bool]:
 class Tracked:
     """Query for the state of one kind of object."""
 
-    table: Table
+    table: SqlTable
     columns: tuple[str, ...]
     target: SqlColumn
     secret: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ class Tracked:
     icon: SqlColumn | None = None
     owner: SqlColumn | None = None
     """Name of the owning user, for links."""
-    joined: FromClause | None = None
+    joined: SqlFrom | None = None
     extra: tuple[SqlColumn, ...] = ()
     """Computed fields, labelled."""
 
@@ -399,7 +399,7 @@ async def get_build_facts(tx: Tx, job_id: UUID) -> BuildFacts | None:
     return BuildFacts(*row) if row else None
 
 
-_EXISTENCE: dict[str, tuple[Table, str]] = {
+_EXISTENCE: dict[str, tuple[SqlTable, str]] = {
     "user": (users, "deleted"),
     "template": (templates, "deleted"),
     "workspace": (workspaces, "deleted"),

@@ -10,7 +10,7 @@ import socket
 import ssl
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 from sqlalchemy import text
@@ -22,6 +22,10 @@ from coder.coderd.store.engine.availability import DRIVER_ERRORS, DatabaseAwayEr
 from coder.coderd.store.engine.sessions import require_own_sessions
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+    from coder.coderd.store.engine.connection_tls import ConnectArgument
     from coder.coderd.store.engine.database import Database
 
 MIGRATION_LOCK = 0x636F646572  # any constant: "coder"
@@ -72,8 +76,8 @@ async def wait_for_database(database: Database, patience: float = PATIENCE) -> N
 
 
 def _unreachable(database: Database, error: BaseException) -> CoderError:
-    hosts, ports = (_as_list(database.connect_arguments.get(name)) for name in ("host", "port"))
-    ports = ports or [5432]
+    hosts, port = _as_list(database.connect_arguments.get("host")), database.connect_arguments.get("port")
+    ports = port if isinstance(port, list) else [port or 5432]
     places = [f"{host}:{ports[min(at, len(ports) - 1)]}" for at, host in enumerate(hosts) if not host.startswith("/")]
     server = f" at {', '.join(places)}" if places else ""
     if isinstance(error, socket.gaierror):
@@ -85,8 +89,8 @@ def _unreachable(database: Database, error: BaseException) -> CoderError:
     return CoderError("database_unreachable", f"the PostgreSQL server{server} cannot be used", way)
 
 
-def _as_list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else [value] if value else []
+def _as_list(value: ConnectArgument | None) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list | tuple) else [str(value)] if value else []
 
 
 async def migrate(database: Database) -> None:
@@ -119,14 +123,14 @@ async def _reached_revision(database: Database) -> str:
         raise _unreachable(database, reason) from reason
 
 
-async def _current_revision(connection: Any) -> str:
+async def _current_revision(connection: AsyncConnection) -> str:
     exists = (await connection.execute(text("SELECT to_regclass('alembic_version')::text"))).scalar_one()
     if not exists:
         return ""
     return (await connection.execute(text("SELECT version_num FROM alembic_version"))).scalar() or ""
 
 
-async def _upgrade(engine: Any) -> None:
+async def _upgrade(engine: AsyncEngine) -> None:
     async with engine.connect() as connection:
         await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
         await connection.commit()
@@ -140,7 +144,7 @@ async def _upgrade(engine: Any) -> None:
             await connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": MIGRATION_LOCK})
 
 
-def _run_alembic(connection: Any) -> None:
+def _run_alembic(connection: Connection) -> None:
     # Alembic's template engine would highlight sources in its error pages, and keeps 5 MB of lexers for it in the
     # server's memory. None tells the import system that a module is absent; the engine then does without.
     sys.modules.setdefault("mako.ext.pygmentplugin", None)  # type: ignore[arg-type]
