@@ -14,7 +14,7 @@ import pytest
 import trio
 import trio.testing
 
-from coder.coderd.services.network.coordinator import Coordinator
+from coder.coderd.services.network.coordinator import Coordinator, RegionLatency
 from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
 from coder.domain.network.coordination_rules import AgentAccess, ClientAccess
 from coder.mesh.core.crypto.keys import PublicKey
@@ -137,7 +137,7 @@ async def test_peers_connect(autojump_clock: trio.testing.MockClock) -> None:
         assert config.endpoints == ("192.0.2.1:4",)
         assert not agent_node.installed[client_node.self_info.public_key].keepalive
         assert client.public_key_of(AGENT) == agent_node.self_info.public_key
-        assert ctx.services.relay.coordinator.latency_of(AGENT) == {"Coder": {"preferred": True, "latency_ms": 2.0}}
+        assert ctx.services.relay.coordinator.latency_of(AGENT) == {"Coder": RegionLatency(True, 2.0)}
 
         agent_node.change(endpoints=(UdpAddress("192.0.2.9", 4),))
         await quiet()

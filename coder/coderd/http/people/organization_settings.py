@@ -66,7 +66,7 @@ async def get_group_sync(organization: str) -> Response:
     scope="idpsync_settings:update",
     body=GroupSyncChange,
     answers=GroupSyncSettings,
-    audit=Audited("idp_sync_settings_group", "write", "", "Organization Group Sync", _group_sync),
+    audit=Audited("idp_sync_settings_group", "write", "", "Organization Group Sync", organization_settings=_group_sync),
 )
 async def patch_group_sync(organization: str) -> Response:
     row = await _writable(organization)
@@ -93,7 +93,7 @@ async def patch_group_sync(organization: str) -> Response:
     scope="idpsync_settings:update",
     body=PatchGroupIDPSyncConfigRequest,
     answers=GroupSyncSettings,
-    audit=Audited("idp_sync_settings_group", "write", "", "Organization Group Sync", _group_sync),
+    audit=Audited("idp_sync_settings_group", "write", "", "Organization Group Sync", organization_settings=_group_sync),
 )
 async def patch_group_sync_config(organization: str) -> Response:
     row = await _writable(organization)
@@ -117,7 +117,7 @@ async def patch_group_sync_config(organization: str) -> Response:
     scope="idpsync_settings:update",
     body=MappingChange,
     answers=GroupSyncSettings,
-    audit=Audited("idp_sync_settings_group", "write", "", "Organization Group Sync", _group_sync),
+    audit=Audited("idp_sync_settings_group", "write", "", "Organization Group Sync", organization_settings=_group_sync),
 )
 async def patch_group_sync_mapping(organization: str) -> Response:
     """Add and remove pairs of `mapping`; a name without targets is dropped."""
@@ -154,7 +154,7 @@ async def get_role_sync(organization: str) -> Response:
     scope="idpsync_settings:update",
     body=RoleSyncChange,
     answers=RoleSyncSettings,
-    audit=Audited("idp_sync_settings_role", "write", "", "Organization Role Sync", _role_sync),
+    audit=Audited("idp_sync_settings_role", "write", "", "Organization Role Sync", organization_settings=_role_sync),
 )
 async def patch_role_sync(organization: str) -> Response:
     row = await _writable(organization)
@@ -170,7 +170,7 @@ async def patch_role_sync(organization: str) -> Response:
     scope="idpsync_settings:update",
     body=PatchRoleIDPSyncConfigRequest,
     answers=RoleSyncSettings,
-    audit=Audited("idp_sync_settings_role", "write", "", "Organization Role Sync", _role_sync),
+    audit=Audited("idp_sync_settings_role", "write", "", "Organization Role Sync", organization_settings=_role_sync),
 )
 async def patch_role_sync_config(organization: str) -> Response:
     row = await _writable(organization)
@@ -189,7 +189,7 @@ async def patch_role_sync_config(organization: str) -> Response:
     scope="idpsync_settings:update",
     body=MappingChange,
     answers=RoleSyncSettings,
-    audit=Audited("idp_sync_settings_role", "write", "", "Organization Role Sync", _role_sync),
+    audit=Audited("idp_sync_settings_role", "write", "", "Organization Role Sync", organization_settings=_role_sync),
 )
 async def patch_role_sync_mapping(organization: str) -> Response:
     """Add and remove pairs of `mapping`; a name without targets is dropped."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coder.coderd.services.audit.audit_snapshots import ReadSettings
+from coder.api.audit.audit import AuditAction, ResourceType
+from coder.coderd.services.audit.audit_snapshots import ReadOrganizationSettings, ReadSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +18,15 @@ class Audited:
     the key is `view`: the view declares it by `audited.about`.
     """
 
-    kind: str
-    action: str
+    kind: ResourceType
+    action: AuditAction
     key: str = "path:0"
     target: str = ""
     """Fixed name of settings."""
     settings: ReadSettings | None = None
     """Service function that returns the current settings."""
+    organization_settings: ReadOrganizationSettings | None = None
+    """The same for settings of the organization that the path names."""
 
 
 LOGIN = Audited("api_key", "login", "")

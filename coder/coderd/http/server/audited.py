@@ -11,11 +11,13 @@ import functools
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, ParamSpec
 from uuid import UUID
 
 from quart import Response, g, request
 
+from coder.api.audit.audit import AuditAction
 from coder.api.base.refusals import Refusal
 from coder.appproxy.http.errors import envelope_of
 from coder.base.ids import new_uuid
@@ -142,9 +144,12 @@ async def _objects(how: Audited, answer: Response | None) -> list[JsonObject]:
 
 async def _take_snapshot(how: Audited, answered: JsonObject | None) -> AuditSnapshot | None:
     """Return the object's current state. `answered` is None before the view has run."""
-    arguments = [str(value) for value in (request.view_args or {}).values()]
     if how.settings is not None:
-        return await snapshots.snapshot_of_settings(context(), g.caller.subject, how.settings, arguments, how.target)
+        return await snapshots.snapshot_of_settings(partial(how.settings, context(), g.caller.subject), how.target)
+    arguments = [str(value) for value in (request.view_args or {}).values()]
+    if how.organization_settings is not None:
+        read = partial(how.organization_settings, context(), g.caller.subject, arguments[0])
+        return await snapshots.snapshot_of_settings(read, how.target)
     source, _, name = how.key.partition(":")
     if source == "me":
         return None
@@ -175,12 +180,12 @@ class _About:
     key: UUID | str
     name: str
     by: UUID | None
-    action: str
+    action: AuditAction
     before: AuditSnapshot | None
 
 
 async def about(
-    key: UUID | str, *, name: str = "", by: UUID | None = None, new: bool = False, action: str = ""
+    key: UUID | str, *, name: str = "", by: UUID | None = None, new: bool = False, action: AuditAction | None = None
 ) -> None:
     """Declare the object of a route whose key is `view`: before the change, or once a `new` object is created.
 

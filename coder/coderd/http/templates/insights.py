@@ -21,7 +21,6 @@ from coder.api.templates.insights import (
     UserLatencyInsightsResponse,
     UserStatusChangeCount,
 )
-from coder.base.choices import is_choice
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.query import Query
@@ -115,7 +114,7 @@ async def get_template_usage() -> Response:
     query = Query()
     interval, sections = query.one("interval"), [part for part in query.parts("sections") if part]
     query.check()
-    if not is_choice(interval, _INTERVALS):
+    if interval not in _INTERVALS:
         raise _wrong("interval", "must be one of [day week]")
     if interval == "week" and not usage_reports.ends_with_a_week(window):
         raise Invalid("Query parameter has invalid value.", "Last report interval should have at least 6 days.")

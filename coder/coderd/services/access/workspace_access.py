@@ -7,7 +7,7 @@ is used unchecked. Changes of a template use `lock_template`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import NotFound
@@ -138,7 +138,13 @@ def readers(subject: Subject, *, dormant: bool = False) -> WorkspaceReaders:
     )
 
 
-def readable_organizations(subject: Subject, kind: str, **what: Any) -> list[UUID]:
+def readable_organizations(
+    subject: Subject,
+    kind: str,
+    *,
+    owner_id: UUID | None = None,
+    user_acl: Mapping[str, frozenset[str]] | None = None,
+) -> list[UUID]:
     """Return the organizations in which the caller may read such objects, for lists narrowed to `allowed_ids`.
 
     Lists ask with an object of the caller.
@@ -147,7 +153,11 @@ def readable_organizations(subject: Subject, kind: str, **what: Any) -> list[UUI
     return [
         organization_id
         for organization_id in allowed
-        if decide(subject, "read", Class(kind, organization_id=organization_id, narrowed=True, **what))
+        if decide(
+            subject,
+            "read",
+            Class(kind, owner_id, organization_id=organization_id, narrowed=True, user_acl=user_acl or {}),
+        )
     ]
 
 

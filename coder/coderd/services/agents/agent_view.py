@@ -19,7 +19,6 @@ from coder.api.agents.agents import (
     WorkspaceApp,
     WorkspaceAppStatus,
 )
-from coder.base.json_types import Json
 from coder.coderd.store.agents.agent_apps import AppDetail, AppRow, AppStatusRow
 from coder.coderd.store.agents.agent_scripts import ScriptRow
 from coder.coderd.store.agents.agents import AgentRow, LogSourceRow
@@ -29,6 +28,7 @@ from coder.domain.workspaces.workspaces import subdomain_app_name
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.services.network.coordinator import RegionLatency
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class AgentViewContext:
     workspace_name: str = ""
     owner_username: str = ""
     inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT
-    latency: Callable[[UUID], Mapping[str, Json] | None] | None = None
+    latency: Callable[[UUID], Mapping[str, RegionLatency] | None] | None = None
     "`{latency_ms, preferred}` by region name for an agent id, as the agent reported to the coordinator."
 
 

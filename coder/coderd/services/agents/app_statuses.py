@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from coder.api.agents.agents import WorkspaceAppStatusState
 from coder.api.base.refusals import Invalid
-from coder.base.choices import is_choice
 from coder.base.ids import new_uuid
 from coder.coderd.services.agents.agent_logs import REPLACEMENT
 from coder.coderd.services.notifications import task_notifications
@@ -41,7 +40,7 @@ async def report_app_status(ctx: Context, current: CurrentAgent, report: AppRepo
     if len(report.message) > _MAX_STATUS_MESSAGE:
         problem = f"Message must be less than {_MAX_STATUS_MESSAGE} characters."
         raise Invalid("Message is too long.", problem, [("message", problem)])
-    if not is_choice(state := report.state, _APP_STATES):
+    if (state := report.state) not in _APP_STATES:
         raise Invalid("Failed to parse request.", f"Invalid state: {report.state}")
     await ctx.db.run(_report_app_status, current, report, state, site_of(ctx), ctx.clock.now())
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from coder.api.agents.agent_health import AgentDisconnect, FlightRecord
 from coder.coderd.services.agents.agent_access import load_agent
@@ -68,7 +68,7 @@ async def record_events(tx: Tx, current: CurrentAgent, events: Sequence[FlightRe
     if not any(event.kind in _EXPLAINING for event in events):
         return
     unexplained = last[0] if last and last[0].told_at is None else None
-    ended = cast("Ended", unexplained.ended) if unexplained else "unnoticed"
+    ended = unexplained.ended if unexplained else "unnoticed"
     evidence = read_events(ended, [(event.kind, event.data) for event in events])
     rebuilt = any(event.kind == "connected" and event.data.get("rebuilt") is True for event in events)
     if unexplained is None and (evidence.record_lost or rebuilt):

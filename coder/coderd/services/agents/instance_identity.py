@@ -22,12 +22,13 @@ import warnings
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
 from coder.api.base.refusals import Conflict, Invalid, NotFound, Unauthenticated
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject, as_object
 from coder.base.log import get_logger
 from coder.coderd.services.foundation.outgoing_requests import SMALL, fetch
 from coder.coderd.store.agents import agents as agent_store
@@ -35,6 +36,7 @@ from coder.domain.foundation.web_addresses import split_untrusted
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
+    from jwt import PyJWK, PyJWKSet
 
     from coder.coderd.services.foundation.context import Context
 
@@ -62,7 +64,7 @@ class Clouds:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._lock = trio.Lock()
-        self._google: Any = None
+        self._google: PyJWKSet | None = None
         self._google_at: datetime | None = None
         self._intermediates: dict[str, Certificate] = {}
 
@@ -74,7 +76,7 @@ class Clouds:
 
         try:
             key = await self._google_key(str(jwt.get_unverified_header(token).get("kid", "")))
-            claims: dict[str, Any] = jwt.decode(
+            claims: JsonObject = jwt.decode(
                 token,
                 key,
                 algorithms=["RS256"],
@@ -85,13 +87,12 @@ class Clouds:
             )
         except (jwt.PyJWTError, CoderError, ValueError) as error:
             raise Unauthenticated("Invalid GCP identity.", str(error)) from error
-        engine = (claims.get("google") or {}).get("compute_engine") if isinstance(claims.get("google"), dict) else None
-        instance_id = engine.get("instance_id") if isinstance(engine, dict) else None
+        instance_id = as_object(as_object(claims.get("google")).get("compute_engine")).get("instance_id")
         if not isinstance(instance_id, str) or not instance_id:
             raise Invalid("Error decoding JWT claims.", "the token names no instance; it must be of the format full")
         return instance_id
 
-    async def _google_key(self, kid: str) -> Any:
+    async def _google_key(self, kid: str) -> PyJWK:
         import jwt
 
         for age in (_CACHE_TIME, _RETRY_TIME):

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.agents.agent_health import FlightRecord
+from coder.base.json_types import JsonObject
 from coder.coderd.services.access.token_masking import mask_build_tokens
 from coder.coderd.services.activity.deadlines import bump_deadline
 from coder.coderd.services.agents import disconnects
@@ -35,7 +36,7 @@ class Liveness:
 
     known: CurrentAgent
     presence_id: UUID
-    path: dict[str, Any] | None
+    path: JsonObject | None
     at: datetime
 
 
@@ -54,7 +55,7 @@ class VitalsReport:
     """Readings of an agent's machine, and the events since the last report."""
 
     known: CurrentAgent
-    reading: dict[str, Any]
+    reading: JsonObject
     events: Sequence[FlightRecord]
     at: datetime
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.base.json_types import Json, as_object
 from coder.coderd.services.notifications import notifications
 from coder.coderd.services.notifications.notifications import Notification, NotificationSite
 from coder.coderd.store.agents import resource_monitors as store
@@ -37,16 +38,22 @@ async def take_readings(ctx: Context, current: CurrentAgent, datapoints: Sequenc
         await ctx.db.run(_take, current, thresholds, readings, notifications.site_of(ctx), ctx.clock.now())
 
 
-def watched(monitoring: Mapping[str, object]) -> dict[str, int]:
+def watched(monitoring: Mapping[str, Json]) -> dict[str, int]:
     """Return thresholds in percent by path, for the monitors that the template enables."""
     thresholds: dict[str, int] = {}
     memory, volumes = monitoring.get("memory"), monitoring.get("volumes")
     if isinstance(memory, dict) and memory.get("enabled"):
-        thresholds[MEMORY] = int(memory.get("threshold") or 0)
+        thresholds[MEMORY] = _percent(memory)
     for volume in volumes if isinstance(volumes, list) else ():
-        if volume.get("enabled") and volume.get("path"):
-            thresholds[str(volume["path"])] = int(volume.get("threshold") or 0)
+        monitor = as_object(volume)
+        if monitor.get("enabled") and monitor.get("path"):
+            thresholds[str(monitor["path"])] = _percent(monitor)
     return thresholds
+
+
+def _percent(monitor: Mapping[str, Json]) -> int:
+    threshold = monitor.get("threshold")
+    return int(threshold) if isinstance(threshold, int | float | str) and threshold else 0
 
 
 def readings_of(thresholds: Mapping[str, int], datapoints: Sequence[Datapoint]) -> dict[str, list[Reading]]:

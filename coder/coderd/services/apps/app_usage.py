@@ -43,7 +43,7 @@ class AppUsage:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._sessions = AppSessions(ctx.clock.now)
-        self._logged: dict[tuple[object, ...], datetime] = {}
+        self._logged: dict[tuple[UUID, str, str, UUID | None, str, int], datetime] = {}
         "The oldest first."
 
     def counted(self, ticket: Ticket) -> AbstractContextManager[None]:

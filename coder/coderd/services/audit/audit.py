@@ -6,14 +6,16 @@ builds when they end (`services/workspaces/builds/build_events.py`). Both send t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, get_args
 from uuid import UUID
 
 from coder.api.audit.audit import AuditAction, CreateTestAuditLogRequest, ResourceType
 from coder.api.base.refusals import Forbidden, Invalid
 from coder.base.ids import new_uuid
+from coder.base.json_types import Json
 from coder.coderd.services.access.authorization import may
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import AuditSnapshot, EntryRow
@@ -42,16 +44,15 @@ class Origin:
 class AuditEvent:
     """A change, or an attempt."""
 
-    kind: str
-    "Resource type."
-    action: str
+    kind: ResourceType
+    action: AuditAction
     origin: Origin
     status_code: int
     before: AuditSnapshot | None = None
     after: AuditSnapshot | None = None
     resource_id: UUID | None = None
     "Id of the resource when no snapshot has it."
-    additional: dict[str, Any] = field(default_factory=dict)
+    additional: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def succeeded(self) -> bool:
@@ -79,11 +80,11 @@ def entry_of(event: AuditEvent, now: datetime) -> EntryRow:
         organization_id=snapshot.organization_id if snapshot else None,
         ip=event.origin.ip,
         user_agent=event.origin.user_agent[:1000],
-        resource_type=cast("ResourceType", event.kind),
+        resource_type=event.kind,
         resource_id=(snapshot.id if snapshot else None) or event.resource_id or NIL,
         resource_target=snapshot.target if snapshot else "",
         resource_icon=snapshot.icon if snapshot else "",
-        action=cast("AuditAction", event.action),
+        action=event.action,
         diff={**changed},
         status_code=event.status_code,
         additional_fields=additional,

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from coder.api.base import codec
 from coder.api.base.refusals import Refusal
-from coder.base.json_types import as_text
+from coder.base.json_types import Json, as_text
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import AuditSnapshot as AuditSnapshot
 from coder.coderd.store.engine.names import as_id
@@ -27,8 +27,17 @@ from coder.domain.notifications.notification_texts import BY_ID
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
-ReadSettings = Callable[..., Awaitable[Any]]
-"""(ctx, subject, path arguments) -> the settings as the API has them. Raises a refusal without read permission."""
+
+class ReadSettings(Protocol):
+    """Service function that returns settings as the API has them. Raises a refusal without read permission."""
+
+    def __call__(self, ctx: Context, subject: Subject, /) -> Awaitable[object]: ...
+
+
+class ReadOrganizationSettings(Protocol):
+    """Service function that returns settings of an organization, by its name or id. Raises as `ReadSettings` does."""
+
+    def __call__(self, ctx: Context, subject: Subject, organization: str, /) -> Awaitable[object]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +45,7 @@ class ObjectReference:
     """Object of a request, as far as the request names it."""
 
     kind: str
-    key: Any
+    key: UUID | Json
     "Key from the path, the request or the response: an id, a name, `me`, an object with an id."
     arguments: Sequence[str]
     "Every argument of the path."
@@ -68,12 +77,10 @@ async def snapshot_of_object(ctx: Context, kind: str, key: UUID | str, name: str
     return _belonging_to(snapshot) if snapshot is not None and kind == "api_key" else snapshot
 
 
-async def snapshot_of_settings(
-    ctx: Context, subject: Subject, read: ReadSettings, arguments: Sequence[str], target: str
-) -> AuditSnapshot:
+async def snapshot_of_settings(read: Callable[[], Awaitable[object]], target: str) -> AuditSnapshot:
     """Read settings of the deployment or of an organization through their own service."""
     try:
-        state = json.loads(codec.encode(await read(ctx, subject, *arguments)))
+        state = json.loads(codec.encode(await read()))
     except Refusal:  # the attempt of a caller without read permission
         return AuditSnapshot(settings_id(target), target, None, "", "", {})
     plain = {key.removeprefix("organization_"): None if value in ([], {}) else value for key, value in state.items()}
@@ -104,7 +111,7 @@ async def _named(ctx: Context, reference: ObjectReference) -> AuditSnapshot | No
     return AuditSnapshot(object_id, name or reference.name, None, "", "", {})
 
 
-async def _key(ctx: Context, subject: Subject, reference: ObjectReference) -> Any:
+async def _key(ctx: Context, subject: Subject, reference: ObjectReference) -> UUID | Json:
     text = str(reference.key)
     match reference.kind:
         case "organization":

@@ -6,13 +6,13 @@ handles the end of a build.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.base.json_types import as_text
+from coder.base.json_types import Json, as_text
 from coder.coderd.services.audit import audit
 from coder.coderd.services.audit.audit import AuditEvent
 from coder.coderd.services.notifications import notifications
@@ -86,7 +86,7 @@ async def _about_user(tx: Tx, event: AuditEvent) -> list[Notification]:
     return []
 
 
-def _changed(before: AuditSnapshot | None, after: AuditSnapshot | None, name: str) -> Any:
+def _changed(before: AuditSnapshot | None, after: AuditSnapshot | None, name: str) -> Json:
     """Return the new value of a changed field; None for an unchanged one."""
     if before is None or after is None or before.state.get(name) == after.state.get(name):
         return None
@@ -140,7 +140,7 @@ async def _about_workspace(tx: Tx, event: AuditEvent) -> list[Notification]:
     return []
 
 
-_HANDLERS: dict[str, Callable[[Tx, AuditEvent], Any]] = {
+_HANDLERS: dict[str, Callable[[Tx, AuditEvent], Awaitable[list[Notification]]]] = {
     "user": _about_user,
     "template": _about_template,
     "workspace": _about_workspace,

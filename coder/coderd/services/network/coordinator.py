@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
+import msgspec
 import trio
 
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.node_keys import keys_of_node
-from coder.coderd.services.network.replica_coordination import Bridge
+from coder.coderd.services.network.replica_coordination import Bridge, Mailbox
 from coder.domain.foundation.numbers import decimal
 from coder.domain.network.coordination import MAX_UPDATES, Coordination, Delivery, Update
 from coder.domain.network.coordination_rules import CoordinatedNode, CoordinationRequest, CoordinationRules
@@ -47,9 +48,16 @@ CheckKeys = Callable[[tuple[bytes, ...]], Awaitable[str]]
 _log = get_logger("coordinator")
 
 
-async def allow(_subject: object) -> str:
+async def allow(_subject: UUID | tuple[bytes, ...]) -> str:
     """Allow everything, for peers whose rules suffice."""
     return ""
+
+
+class RegionLatency(msgspec.Struct, frozen=True):
+    """Latency of an agent to a relay region, and whether the region is the agent's home."""
+
+    preferred: bool
+    latency_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,7 @@ class Coordinator:
     def __init__(self, ctx: Context, this_replica: ThisReplica) -> None:
         self._ctx = ctx
         self.core = Coordination()
-        self.mailboxes: dict[int, Any] = {}
+        self.mailboxes: dict[int, Mailbox] = {}
         "Channel, or proxy of a peer at another replica, by connection."
         self.bridge = Bridge(ctx, self, this_replica.id)
 
@@ -161,22 +169,19 @@ class Coordinator:
         node = self.core.node_of(peer_id)
         return None if node is None else tailnet_pb2.Node.FromString(node.body).id
 
-    def latency_of(self, agent_id: UUID) -> Mapping[str, Any] | None:
-        """Return the agent's latencies by region name; None while the agent is absent.
-
-        Each is `{"preferred": bool, "latency_ms": float}`, as the agent measured it.
-        """
+    def latency_of(self, agent_id: UUID) -> Mapping[str, RegionLatency] | None:
+        """Return the agent's latencies by region name, as it measured them; None while the agent is absent."""
         node = self.core.node_of(agent_id)
         if node is None:
             return None
         message = tailnet_pb2.Node.FromString(node.body)
         regions = current_map(self._ctx).regions
-        latencies: dict[str, Any] = {}
+        latencies: dict[str, RegionLatency] = {}
         for key, seconds in message.derp_latency.items():
             region = regions.get(_region_number(key))
             if region is not None:
                 preferred = region.region_id == message.preferred_derp
-                latencies[region.region_name] = {"preferred": preferred, "latency_ms": seconds * 1000}
+                latencies[region.region_name] = RegionLatency(preferred, seconds * 1000)
         return latencies
 
 

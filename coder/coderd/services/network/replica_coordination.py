@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypedDict, Unpack
 from uuid import UUID
 
 import msgspec
@@ -63,6 +63,18 @@ class CoordinatorMessage(msgspec.Struct, omit_defaults=True, frozen=True):
     "Whether the node of `peer` is too large for a notice; its latest version is in the database then."
 
 
+class _MessageFields(TypedDict, total=False):
+    """Optional fields of a `CoordinatorMessage`."""
+
+    to: UUID | None
+    peer: UUID | None
+    other: UUID | None
+    kind: int
+    reason: str
+    node: str
+    is_in_row: bool
+
+
 class _Proxy:
     """A peer at another replica; stands in for a mailbox."""
 
@@ -82,11 +94,19 @@ class _Proxy:
         self.bridge.remove_proxy(self)
 
 
+class Mailbox(Protocol):
+    """Receiver of a peer's deliveries: a channel, or the proxy of a peer at another replica."""
+
+    def send_nowait(self, value: Delivery, /) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class LocalCoordinator(Protocol):
     """Interface that the bridge needs of its coordinator."""
 
     core: Coordination
-    mailboxes: dict[int, Any]
+    mailboxes: dict[int, Mailbox]
 
     def deliver(self, deliveries: Iterable[Delivery]) -> None: ...
 
@@ -331,7 +351,7 @@ class Bridge:
 
     # ---- sending
 
-    def _queue(self, word: str, **values: Any) -> None:
+    def _queue(self, word: str, **values: Unpack[_MessageFields]) -> None:
         if not self._others and word != "up":
             return
         self._number += 1

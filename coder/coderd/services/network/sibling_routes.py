@@ -14,7 +14,7 @@ import contextlib
 import re
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import h11
@@ -102,7 +102,9 @@ def _named_replica(head: h11.Request) -> UUID | None:
 
 
 def _passing_to(sibling: Sibling) -> PassOn:
-    async def pass_on(stream: Any, replayed: bytes, remote: tuple[str, int], secure: bool) -> bool:
+    async def pass_on(
+        stream: trio.abc.HalfCloseableStream, replayed: bytes, remote: tuple[str, int], secure: bool
+    ) -> bool:
         message = SiblingMessage("connection", ip=remote[0], port=remote[1], secure=secure)
         try:
             if isinstance(stream, trio.SocketStream):

@@ -11,26 +11,26 @@ from __future__ import annotations
 import html
 import re
 import smtplib
+import socket
 import ssl
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.message import EmailMessage
 from email.utils import format_datetime, parseaddr
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import trio
 
 from coder.api.base import codec
 from coder.base.errors import CoderError
-from coder.base.json_types import Json, as_list, as_object, as_text
+from coder.base.json_types import JsonObject
 from coder.coderd.services.foundation.outgoing_requests import DOCUMENT
 from coder.coderd.services.notifications import notification_settings, web_push
 from coder.coderd.services.notifications.inbox import notify_followers
 from coder.coderd.store.notifications import notifications as store
-from coder.coderd.store.notifications.notifications import MessageRow
+from coder.coderd.store.notifications.notifications import MessagePayload, MessageRow
 from coder.coderd.store.people import system_users
 from coder.coderd.store.people.users import UserRow
 from coder.domain.foundation.markdown import plain_text
@@ -159,7 +159,7 @@ async def _post(config: ServerConfig, message: MessageRow, reader: UserRow) -> N
             raise UndeliveredError("the webhook cannot be reached") from error
 
 
-def webhook_body(message: MessageRow, reader: UserRow) -> dict[str, Any]:
+def webhook_body(message: MessageRow, reader: UserRow) -> JsonObject:
     """Return upstream's envelope, version 1.1."""
     payload = message.payload
     return {
@@ -178,9 +178,9 @@ def webhook_body(message: MessageRow, reader: UserRow) -> dict[str, Any]:
             "data": None,
             "targets": list(message.targets) or None,
         },
-        "title": plain_text(as_text(payload["title"])),
+        "title": plain_text(payload["title"]),
         "title_markdown": payload["title"],
-        "body": plain_text(as_text(payload["body"])),
+        "body": plain_text(payload["body"]),
         "body_markdown": payload["body"],
     }
 
@@ -232,8 +232,17 @@ class _MailTls(ssl.SSLContext):
 
     server_name = ""
 
-    def wrap_socket(self, sock: Any, *, server_hostname: Any = None, **more: Any) -> ssl.SSLSocket:  # type: ignore[override]
-        return super().wrap_socket(sock, server_hostname=self.server_name or server_hostname, **more)
+    def wrap_socket(
+        self,
+        sock: socket.socket,
+        server_side: bool = False,
+        do_handshake_on_connect: bool = True,
+        suppress_ragged_eofs: bool = True,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLSocket:
+        name = self.server_name or server_hostname
+        return super().wrap_socket(sock, server_side, do_handshake_on_connect, suppress_ragged_eofs, name, session)
 
 
 def _tls(config: ServerConfig) -> ssl.SSLContext:
@@ -257,30 +266,30 @@ def _password(config: ServerConfig) -> str:
     return config.email_auth_password.reveal()
 
 
-def compose(message: MessageRow, reader: UserRow, sender: str, now: datetime) -> EmailMessage:
+def compose(message: MessageRow, reader: UserRow, sender: str, now: datetime) -> EmailMessage[str, str]:
     """Return an email as text and as HTML."""
     payload = message.payload
-    mail = EmailMessage()
+    mail: EmailMessage[str, str] = EmailMessage()
     mail["From"] = sender
     mail["To"] = reader.email
-    mail["Subject"] = " ".join(plain_text(as_text(payload["title"])).split())
+    mail["Subject"] = " ".join(plain_text(payload["title"]).split())
     mail["Date"] = format_datetime(now)
     mail["Message-Id"] = f"<{message.id}@{parseaddr(sender)[1].rpartition('@')[2] or 'coder'}>"
-    actions = map(as_object, as_list(payload["actions"]))
-    links = "".join(f"\n{action['label']}: {action['url']}" for action in actions)
-    mail.set_content(f"Hi {reader.name or reader.username},\n\n{plain_text(as_text(payload['body']))}\n{links}\n")
+    links = "".join(f"\n{action['label']}: {action['url']}" for action in payload["actions"])
+    mail.set_content(f"Hi {reader.name or reader.username},\n\n{plain_text(payload['body'])}\n{links}\n")
     mail.add_alternative(_html(payload, reader), subtype="html")
     return mail
 
 
-def _html(payload: Mapping[str, Json], reader: UserRow) -> str:
-    bold = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", html.escape(as_text(payload["body"])))
+def _html(payload: MessagePayload, reader: UserRow) -> str:
+    bold = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", html.escape(payload["body"]))
     paragraphs = "".join(f"<p>{part}</p>" for part in bold.split("\n\n"))
-    actions = map(as_object, as_list(payload["actions"]))
-    named = ((as_text(action["url"]), as_text(action["label"])) for action in actions)
-    links = "".join(f'<p><a href="{html.escape(url, quote=True)}">{html.escape(label)}</a></p>' for url, label in named)
+    links = "".join(
+        f'<p><a href="{html.escape(action["url"], quote=True)}">{html.escape(action["label"])}</a></p>'
+        for action in payload["actions"]
+    )
     greeting = html.escape(reader.name or reader.username)
-    title = html.escape(plain_text(as_text(payload["title"])))
+    title = html.escape(plain_text(payload["title"]))
     return f"<!doctype html><html><body><h1>{title}</h1><p>Hi {greeting},</p>{paragraphs}{links}</body></html>"
 
 

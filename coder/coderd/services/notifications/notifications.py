@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.notifications.notifications import CustomNotificationContent, CustomNotificationRequest
@@ -19,7 +19,7 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.notifications import notifications as store
-from coder.coderd.store.notifications.notifications import MessageRow
+from coder.coderd.store.notifications.notifications import MessagePayload, MessageRow
 from coder.coderd.store.people import system_users
 from coder.domain.access.policy import Class, Subject
 from coder.domain.notifications.notification_templates import CUSTOM, ONE_TIME_PASSCODE, TEST, MessageTemplate
@@ -74,7 +74,7 @@ async def enqueue(tx: Tx, site: NotificationSite, notice: Notification, now: dat
         return
     recipient = Reader(reader.id, reader.name, reader.username, reader.email)
     message = render(template, recipient, notice.labels, site.access_url)
-    payload: dict[str, Any] = {
+    payload: MessagePayload = {
         "title": message.title,
         "body": message.body,
         "icon": message.icon,
@@ -88,7 +88,7 @@ async def enqueue(tx: Tx, site: NotificationSite, notice: Notification, now: dat
     await notify(tx, store.CHANNEL)
 
 
-def _without_secrets(template: MessageTemplate, payload: dict[str, Any]) -> dict[str, Any]:
+def _without_secrets(template: MessageTemplate, payload: MessagePayload) -> MessagePayload:
     """Return the inbox's payload: a key with read access to the inbox must not give access to a passcode."""
     return {**payload, "actions": [], "labels": {}} if template.id == ONE_TIME_PASSCODE else payload
 

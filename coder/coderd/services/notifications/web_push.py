@@ -8,7 +8,6 @@ encrypts.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -16,10 +15,10 @@ import trio
 
 from coder.api.base import codec
 from coder.api.notifications.notifications import WebpushMessage, WebpushMessageAction
-from coder.base.json_types import Json
 from coder.coderd.services.notifications.push_services import PushRefused
 from coder.coderd.services.notifications.vapid_keys import site_keys
 from coder.coderd.store.notifications import web_push as store
+from coder.coderd.store.notifications.notifications import MessagePayload
 from coder.coderd.store.notifications.web_push import SubscriptionRow
 from coder.domain.notifications import web_push as web_push_rules
 
@@ -96,7 +95,7 @@ def encode(message: WebpushMessage) -> bytes:
     return encoded
 
 
-def message_of(payload: Mapping[str, Json]) -> WebpushMessage:
+def message_of(payload: MessagePayload) -> WebpushMessage:
     """Return the message to show for the payload of an inbox notification."""
     from coder.domain.foundation.markdown import plain_text
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from google.protobuf.message import Message
@@ -95,7 +95,7 @@ async def find_zero_byte(message: Message, turns: Turns) -> str:
         if field.name in _CLEANED:
             continue
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
-            items: Iterable[Any] = [*value.keys(), *value.values()]
+            items: Iterable[object] = [*value.keys(), *value.values()]
         else:
             items = value if field.is_repeated else (value,)
         for item in items:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.agents.agents import DisplayApp, WorkspaceAppOpenIn, WorkspaceAppSharingLevel
@@ -33,6 +33,8 @@ from coder.rpc.proto import agent_pb2
 from coder.rpc.proto import provisioner_pb2 as pb
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from coder.coderd.store.engine.database import Tx
 
 EXTERNAL_AGENT = "coder_external_agent"
@@ -420,7 +422,7 @@ def _check_names(agents: Sequence[AgentRow]) -> None:
 
 async def _check_texts(rows: _Rows, turns: Turns) -> None:
     # Postgres cannot store a zero byte; rejected here, it fails the job instead of leaving it hung.
-    parts: tuple[Sequence[Any], ...] = (
+    parts: tuple[Sequence[DataclassInstance], ...] = (
         rows.resources,
         rows.agents,
         rows.apps,

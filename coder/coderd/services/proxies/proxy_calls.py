@@ -20,7 +20,6 @@ from coder.api.proxies.proxies import (
 )
 from coder.appproxy.apps.app_refusals import AppRefusedError, to_fields
 from coder.appproxy.apps.app_tickets import KEY_FEATURE, TICKET_FEATURE, Ticket
-from coder.base.choices import is_choice
 from coder.coderd.services.access.authentication import authenticate
 from coder.coderd.services.apps import app_tokens, app_usage
 from coder.coderd.services.apps.app_access import open_app
@@ -97,7 +96,7 @@ async def open_for_visitor(ctx: Context, body: IssueTokenRequest) -> str:
 
 def _request_of(app_request: SignedAppRequest) -> AppRequest:
     """Return the request for an application. Raises Invalid for an unknown method of access."""
-    if not is_choice(method := app_request.access_method, ACCESS_METHODS):
+    if (method := app_request.access_method) not in ACCESS_METHODS:
         raise Invalid("Validation failed.", validations=[("app_request.access_method", "It is unknown.")])
     return AppRequest(
         method,

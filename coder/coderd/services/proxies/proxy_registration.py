@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Invalid, NotFound
@@ -19,6 +20,7 @@ from coder.api.proxies.sealed_keys import REGISTRATION_AGE
 from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.proxies.proxy_authentication import ProxyCaller
 from coder.coderd.services.proxies.proxy_health import FIRST_REGION
+from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.proxies import system_workspace_proxies
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.coderd.store.proxies.workspace_proxies import ProxyReplicaRow, ProxyRow
@@ -51,14 +53,14 @@ async def register(
         created_at=now,
         updated_at=now,
     )
-    values = {
+    values: ColumnValues = {
         "url": body.access_url.rstrip("/"),
         "wildcard_hostname": body.wildcard_hostname,
         "derp_enabled": body.derp_enabled,
         "derp_only": body.derp_only,
         "version": body.version,
     }
-    changed = {name: value for name, value in values.items() if getattr(row, name) != value}
+    changed: ColumnValues = {name: value for name, value in values.items() if getattr(row, name) != value}
     region, siblings = await ctx.db.run(_register, replica, changed, now)
     if "url" in changed or ctx.services.api.proxy_health.of(row).status != "ok":
         stored = await ctx.db.read(system_workspace_proxies.find_proxy, str(row.id))
@@ -107,7 +109,7 @@ def _check(body: RegisterWorkspaceProxyRequest) -> None:
 
 
 async def _register(
-    tx: Tx, replica: ProxyReplicaRow, changed: dict[str, Any], now: Any
+    tx: Tx, replica: ProxyReplicaRow, changed: ColumnValues, now: datetime
 ) -> tuple[int, list[ProxyReplicaRow]]:
     if changed:
         await store.update_proxy(tx, replica.proxy_id, {**changed, "updated_at": now})

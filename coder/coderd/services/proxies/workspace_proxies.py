@@ -6,7 +6,7 @@ Calls of the proxies are `proxy_calls.py` and `proxy_registration.py`, their hea
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coder.api.base.refusals import Conflict, Invalid, NotFound
 from coder.api.proxies.proxies import (
@@ -26,6 +26,7 @@ from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.apps.session_handover import app_host
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
+from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.proxies import system_workspace_proxies
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.coderd.store.proxies.workspace_proxies import ProxyRow
@@ -140,11 +141,11 @@ async def update_proxy(
     row = await _load(ctx, subject, reference, "update")
     if body.regenerate_token:
         await refuse_applications(ctx, subject, "workspace_proxy")
-    values: dict[str, Any] = {
+    values: ColumnValues = {
         name: getattr(body, name) for name in ("name", "display_name", "icon") if getattr(body, name)
     }
     check_request(body, {"name": row.name})
-    _check_reserved(values.get("name", row.name))
+    _check_reserved(body.name or row.name)
     token = ""
     if body.regenerate_token:
         secret = secrets.token_urlsafe(_SECRET_BYTES)

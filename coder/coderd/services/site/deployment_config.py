@@ -7,10 +7,11 @@ server lacks are left out. Secrets are shown as empty texts or not at all, indep
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
+from coder.base.json_types import Json, JsonObject
 from coder.coderd.config.options import OPTIONS
 from coder.coderd.config.setting import ServerOption, SettingGroup
 from coder.coderd.config.settings import effective_name, struct_value
@@ -25,15 +26,15 @@ _BY_FLAG = {option.flag: option for option in OPTIONS}
 _SORTED = sorted(OPTIONS, key=lambda option: option.title)
 
 
-def configuration(ctx: Context, subject: Subject) -> dict[str, Any]:
+def configuration(ctx: Context, subject: Subject) -> JsonObject:
     """Return the options with values and sources, and the tree, without secrets. Raises Forbidden."""
     require(subject, "read", Class("deployment_config"), hidden=False)
     return {"config": tree(ctx), "options": [_option_view(ctx, option, top=True) for option in _SORTED]}
 
 
-def tree(ctx: Context) -> dict[str, Any]:
+def tree(ctx: Context) -> JsonObject:
     """Return the values as nested objects."""
-    result: dict[str, Any] = {}
+    result: JsonObject = {}
     for option in OPTIONS:
         if option.path:
             value = _leaf(ctx, option)
@@ -46,14 +47,17 @@ def tree(ctx: Context) -> dict[str, Any]:
     return result
 
 
-def _set_value(result: dict[str, Any], path: str, value: Any) -> None:
+def _set_value(result: JsonObject, path: str, value: Json) -> None:
     *parents, name = path.split(".")
     for parent in parents:
-        result = result.setdefault(parent, {})
+        section = result.setdefault(parent, {})
+        if not isinstance(section, dict):
+            raise TypeError(f"{path} is below a value")
+        result = section
     result[name] = value
 
 
-def _leaf(ctx: Context, option: ServerOption) -> Any:
+def _leaf(ctx: Context, option: ServerOption) -> Json:
     if option.secret:
         return ""
     if option.name == "access_url":
@@ -61,7 +65,7 @@ def _leaf(ctx: Context, option: ServerOption) -> Any:
     return _json_value(option, _value(ctx, option))
 
 
-def _value(ctx: Context, option: ServerOption) -> Any:
+def _value(ctx: Context, option: ServerOption) -> object:
     if option.name == "api_rate_limit" and ctx.config.dangerous_disable_rate_limits:
         return -1  # the effective value
     if ctx.config.resolved is not None:
@@ -69,20 +73,21 @@ def _value(ctx: Context, option: ServerOption) -> Any:
     return getattr(ctx.config, option.name, option.default)
 
 
-def _json_value(option: ServerOption, value: Any) -> Any:
+def _json_value(option: ServerOption, value: object) -> Json:
     if option.kind == "duration" and isinstance(value, timedelta):
         return value // timedelta(microseconds=1) * 1000
     if option.kind == "string-array":
-        return list(value) or None
+        return [*value] or None if isinstance(value, list | tuple) else None
+    plain: Json = to_builtins(value, enc_hook=str)
     if option.kind == "struct":
         # Mappings default to an empty one, lists to null: Go's clients decode each into its type.
-        return struct_value(value) or ({} if option.default else None)
-    return to_builtins(value, enc_hook=str)
+        return struct_value(plain) or ({} if option.default else None)
+    return plain
 
 
-def _option_view(ctx: Context, option: ServerOption, *, top: bool) -> dict[str, Any]:
+def _option_view(ctx: Context, option: ServerOption, *, top: bool) -> JsonObject:
     """Return an option as the API has it: empty fields are left out, except the value."""
-    view: dict[str, Any] = {"name": option.title, "description": option.help, "flag": option.flag}
+    view: JsonObject = {"name": option.title, "description": option.help, "flag": option.flag}
     optional = {
         "flag_shorthand": option.short,
         "env": option.env,
@@ -105,7 +110,7 @@ def _option_view(ctx: Context, option: ServerOption, *, top: bool) -> dict[str, 
     return view
 
 
-def _option_value(ctx: Context, option: ServerOption) -> Any:
+def _option_value(ctx: Context, option: ServerOption) -> Json:
     if option.name == "external_auth_providers":
         return _providers(ctx)
     value = _json_value(option, _value(ctx, option))
@@ -119,8 +124,8 @@ def _source(ctx: Context, option: ServerOption) -> str:
     return "" if source == "default" and not option.shown_default else source
 
 
-def _group(group: SettingGroup) -> dict[str, Any]:
-    section: dict[str, Any] = {} if group.parent is None else {"parent": _group(group.parent)}
+def _group(group: SettingGroup) -> JsonObject:
+    section: JsonObject = {} if group.parent is None else {"parent": _group(group.parent)}
     section["name"] = group.name
     if group.yaml:
         section["yaml"] = group.yaml
@@ -129,11 +134,11 @@ def _group(group: SettingGroup) -> dict[str, Any]:
     return section
 
 
-def _providers(ctx: Context) -> list[dict[str, Any]]:
+def _providers(ctx: Context) -> list[JsonObject]:
     return [_provider(provider, ctx.access_url) for provider in ctx.config.external_auth_providers]
 
 
-def _provider(provider: ExternalProvider, access_url: str) -> dict[str, Any]:
+def _provider(provider: ExternalProvider, access_url: str) -> JsonObject:
     return {
         "type": provider.kind,
         "client_id": provider.client_id,

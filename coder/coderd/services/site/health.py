@@ -78,7 +78,7 @@ class HealthReports:
     def _is_old(self, report: HealthcheckReport) -> bool:
         return self._ctx.clock.now() - report.time >= self._ctx.config.health_check_refresh
 
-    async def _dismissed(self) -> list[str]:
+    async def _dismissed(self) -> list[HealthSection]:
         try:
             return await dismissed(self._ctx)
         except Exception as error:
@@ -158,6 +158,6 @@ async def make_report(ctx: Context, token: Secret) -> HealthcheckReport:
         database=database.result or database_failure(ctx, "no answer in time"),
         derp=derp.result or relays_report({}, {}, [], "no answer in time"),
         provisioner_daemons=daemons.result or daemons_report([], "no answer in time"),
-        workspace_proxy=proxies.result or proxies_report({"regions": []}, "no answer in time"),
+        workspace_proxy=proxies.result or proxies_report([], "no answer in time"),
     )
     return with_dismissed(whole, ())

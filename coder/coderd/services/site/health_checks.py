@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import trio
 from msgspec import UNSET
 
+from coder.api.proxies.proxies import WorkspaceProxiesResponse, WorkspaceProxy, WorkspaceProxyStatus
 from coder.api.site.health import (
     AccessURLReport,
     DatabaseReport,
@@ -19,6 +20,7 @@ from coder.api.site.health import (
     HealthSeverity,
     ProvisionerDaemonsReport,
     ProvisionerDaemonsReportItem,
+    ProxyHealthReport,
     WebsocketReport,
     WorkspaceProxyReport,
 )
@@ -209,13 +211,13 @@ def daemons_report(items: list[ProvisionerDaemonsReportItem], error: str = "") -
 async def check_proxies(ctx: Context) -> WorkspaceProxyReport:
     """Report this server, and each proxy as of its last check."""
     proxies = (await workspace_proxies.list_all_proxies(ctx))[1:]
-    report = proxies_report({"regions": [_primary(ctx), *proxies]})
+    report = proxies_report([_primary(ctx), *proxies])
     for proxy in proxies:
         status = proxy.status
         if not status or status.status in {"ok", "unregistered"}:
             continue
         errors = "; ".join(status.report.errors) if status.report else ""
-        code: Any = "EWP04" if status.status == "unhealthy" else "EWP02"
+        code: HealthCode = "EWP04" if status.status == "unhealthy" else "EWP02"
         report.warnings.append(HealthMessage(code=code, message=f"Proxy {proxy.name} is {status.status}: {errors}"))
     if report.warnings:
         # deployments with relays only: the relays count
@@ -225,33 +227,33 @@ async def check_proxies(ctx: Context) -> WorkspaceProxyReport:
     return report
 
 
-def _primary(ctx: Context) -> dict[str, Any]:
+def _primary(ctx: Context) -> WorkspaceProxy:
     """Return this server as a region of this report (recorded)."""
     now = ctx.clock.now()
-    return {
-        "id": ctx.deployment_id,
-        "name": "primary",
-        "display_name": "Default",
-        "icon_url": "/emojis/1f3e1.png",
-        "healthy": True,
-        "path_app_url": ctx.access_url,
-        "wildcard_hostname": app_host(ctx),
-        "derp_enabled": False,
-        "derp_only": False,
-        "status": {"status": "ok", "report": {"errors": [], "warnings": []}, "checked_at": now},
-        "created_at": now,
-        "updated_at": now,
-        "deleted": False,
-        "version": "",
-    }
+    return WorkspaceProxy(
+        id=ctx.deployment_id,
+        name="primary",
+        display_name="Default",
+        icon_url="/emojis/1f3e1.png",
+        healthy=True,
+        path_app_url=ctx.access_url,
+        wildcard_hostname=app_host(ctx),
+        derp_enabled=False,
+        derp_only=False,
+        status=WorkspaceProxyStatus(status="ok", report=ProxyHealthReport(errors=[], warnings=[]), checked_at=now),
+        created_at=now,
+        updated_at=now,
+        deleted=False,
+        version="",
+    )
 
 
-def proxies_report(proxies: Any, error: str = "") -> WorkspaceProxyReport:
+def proxies_report(proxies: list[WorkspaceProxy], error: str = "") -> WorkspaceProxyReport:
     return WorkspaceProxyReport(
         dismissed=False,
         healthy=not error,
         severity="error" if error else "ok",
         warnings=[],
-        workspace_proxies=proxies,
+        workspace_proxies=WorkspaceProxiesResponse(regions=proxies),
         error=error or UNSET,
     )

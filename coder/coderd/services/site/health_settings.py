@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, get_args
 
 from coder.api.base.refusals import Failed
 from coder.api.site.health import HealthSection, HealthSettings
@@ -27,12 +27,13 @@ def require_health(subject: Subject, action: str = "read") -> None:
 async def settings(ctx: Context, subject: Subject) -> HealthSettings:
     """Return the dismissed sections. Raises Forbidden."""
     require_health(subject)
-    return HealthSettings(dismissed_healthchecks=cast("list[HealthSection]", await dismissed(ctx)))
+    return HealthSettings(dismissed_healthchecks=await dismissed(ctx))
 
 
-async def dismissed(ctx: Context) -> list[str]:
+async def dismissed(ctx: Context) -> list[HealthSection]:
     stored = await ctx.db.read(site_settings.get_config, _SETTINGS)
-    return list(json.loads(stored) or ()) if stored else []
+    sections: list[HealthSection] | None = json.loads(stored) if stored else None
+    return sections or []
 
 
 async def set_dismissed(ctx: Context, subject: Subject, sections: list[str] | None) -> bool:

@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -127,7 +127,7 @@ def _tasks() -> str:
     lines: list[str] = []
     root = trio.lowlevel.current_root_task()
 
-    def show(task: Any, depth: int) -> None:
+    def show(task: trio.lowlevel.Task, depth: int) -> None:
         pad = "  " * depth
         lines.append(f"{pad}{task.name}")
         for frame, line in _stack_of(task):
@@ -141,11 +141,10 @@ def _tasks() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _stack_of(task: Any) -> list[tuple[FrameType, int]]:
+def _stack_of(task: trio.lowlevel.Task) -> list[tuple[FrameType, int]]:
+    coro = task.coro
     try:
-        return (
-            list(traceback.walk_stack(task.coro.cr_frame)) if not task.coro.cr_await else list(task.iter_await_frames())
-        )
+        return list(traceback.walk_stack(coro.cr_frame)) if not coro.cr_await else list(task.iter_await_frames())
     except (AttributeError, RuntimeError):  # a generator-based coroutine, or the running task
         return []
 

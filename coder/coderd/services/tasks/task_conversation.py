@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -179,14 +179,15 @@ def _excerpt(body: bytes) -> str:
     return body[:300].decode(errors="replace")
 
 
-def _field(answer: AgentAnswer, name: str) -> Any:
+def _field(answer: AgentAnswer, name: str) -> Json:
     try:
-        members = json.loads(answer.body)
+        members: Json = json.loads(answer.body)
     except (ValueError, RecursionError):
         members = None
     if not isinstance(members, dict) or name not in members:
         raise BadGateway("The task app's answer could not be read.", f'it has no "{name}": {_excerpt(answer.body)}')
-    return members[name]
+    member: Json = members[name]
+    return member
 
 
 # ---- snapshots

@@ -11,14 +11,14 @@ import re
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
-CURRENT_REQUEST: ContextVar[Mapping[str, Any]] = ContextVar("CURRENT_REQUEST", default=MappingProxyType({}))
+CURRENT_REQUEST: ContextVar[Mapping[str, object]] = ContextVar("CURRENT_REQUEST", default=MappingProxyType({}))
 """ASGI scope of the request that this task answers, with its `coder_route` once it is known; empty for other work."""
 _ROUTE_ARGUMENT = re.compile(r"<(?:[^<>:]*:)?([^<>]*)>")
 
@@ -35,8 +35,8 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
     def observe(function: str) -> Iterator[None]:
         query, began = function.strip("_"), ctx.clock.monotonic()
         request = CURRENT_REQUEST.get()
-        route = _ROUTE_ARGUMENT.sub(r"{\1}", request.get("coder_route") or "")
-        method = request.get("method", "") if route else ""
+        route = _ROUTE_ARGUMENT.sub(r"{\1}", str(request.get("coder_route") or ""))
+        method = str(request.get("method", "")) if route else ""
         try:
             yield
         finally:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, TypedDict
 
 import trio
 
@@ -19,6 +19,7 @@ from coder.appproxy.metrics.process_metrics import PROCESS, RELAY, SCRAPES, set_
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.telemetry.forwarded_metrics import ForwardedMetrics
 from coder.coderd.services.telemetry.sibling_metrics import AgentNode, ProcessMetrics, ask_siblings, merged
+from coder.coderd.store.engine.sql_types import SqlRow
 from coder.coderd.store.telemetry import metrics as store
 from coder.domain.agents.agents import agent_status
 from coder.domain.provisioning.provisioners import STALE_AFTER
@@ -296,7 +297,7 @@ class Metrics:
                     sums[labels] = sums.get(labels, 0) + float(row[column])
                 self[f"coderd_agentstats_{name}"].replace(sums.items())
 
-    def _set_agents(self, rows: list[Any], elsewhere: Mapping[str, AgentNode]) -> None:
+    def _set_agents(self, rows: Sequence[SqlRow], elsewhere: Mapping[str, AgentNode]) -> None:
         now = self._ctx.clock.now()
         up: dict[tuple[str, ...], float] = {}
         connections: dict[tuple[str, ...], float] = {}
@@ -333,8 +334,8 @@ class Metrics:
             connections[agent, lifecycle, status, "unknown" if node is None else str(node), user, workspace] = 1
             latency = coordinator.latency_of(agent_id) or (remote.latencies if remote is not None else {})
             for region, measured in latency.items():
-                preferred = str(measured["preferred"]).lower()
-                latencies[agent, region, preferred, user, workspace] = measured["latency_ms"] / 1000
+                preferred = str(measured.preferred).lower()
+                latencies[agent, region, preferred, user, workspace] = measured.latency_ms / 1000
         self["coderd_agents_up"].replace(up.items())
         self["coderd_agents_connections"].replace(connections.items())
         self["coderd_agents_connection_latencies_seconds"].replace(latencies.items())
@@ -364,7 +365,21 @@ class Metrics:
         self["coder_pubsub_subscribes_total"].set(notices.counters.subscribed, "true")
 
 
-async def _load(tx: Tx, now: Any) -> dict[str, Any]:
+class _DatabaseFigures(TypedDict):
+    """What a scrape reads from the database."""
+
+    agents: Sequence[SqlRow]
+    agents_took: float
+    "Seconds of reading the agents."
+    users: store.Series
+    active: int
+    builds: store.Series
+    apps: store.Series
+    daemons: int
+    jobs: store.Series
+
+
+async def _load(tx: Tx, now: datetime) -> _DatabaseFigures:
     began = time.perf_counter()
     agents = await store.list_agents(tx)
     return {

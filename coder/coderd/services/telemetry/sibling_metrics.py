@@ -8,7 +8,6 @@ processes share counts for each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 import trio
@@ -22,6 +21,7 @@ from coder.coderd.services.foundation.sibling_messages import (
     send_message,
 )
 from coder.coderd.services.foundation.this_process import Sibling, ThisProcess
+from coder.coderd.services.network.coordinator import RegionLatency
 
 TIMEOUT = 5.0
 """Seconds for a sibling's answer; the scrape goes on without it."""
@@ -61,7 +61,7 @@ class AgentNode(msgspec.Struct):
     """What a process knows of an agent that is connected to it."""
 
     number: int
-    latencies: dict[str, dict[str, Any]]
+    latencies: dict[str, RegionLatency]
 
 
 class ProcessMetrics(msgspec.Struct):

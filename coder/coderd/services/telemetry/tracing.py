@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 _HONEYCOMB = "https://api.honeycomb.io/v1/traces"
-_EXCEPTIONS_WITHOUT_MESSAGES: dict[str, Any] = {"record_exception": False, "set_status_on_exception": False}
+_REPORTS_EXCEPTIONS = False
 "An exception's message may contain the values of a statement, so only its type is exported."
 _FLUSH_TIME = 5.0
 "Seconds for exporting the last spans when the server stops."
@@ -65,14 +65,24 @@ class Tracing:
         context = self._propagator.extract(headers)
         attributes = {"http.request.method": method}
         with self._tracer.start_as_current_span(
-            method, context, SpanKind.SERVER, attributes, **_EXCEPTIONS_WITHOUT_MESSAGES
+            method,
+            context,
+            SpanKind.SERVER,
+            attributes,
+            record_exception=_REPORTS_EXCEPTIONS,
+            set_status_on_exception=_REPORTS_EXCEPTIONS,
         ) as span:
             yield span
 
     @contextlib.contextmanager
     def work(self, name: str, **attributes: str) -> Iterator[None]:
         """Return a span inside the current one."""
-        with self._tracer.start_as_current_span(name, attributes=attributes, **_EXCEPTIONS_WITHOUT_MESSAGES) as span:
+        with self._tracer.start_as_current_span(
+            name,
+            attributes=attributes,
+            record_exception=_REPORTS_EXCEPTIONS,
+            set_status_on_exception=_REPORTS_EXCEPTIONS,
+        ) as span:
             try:
                 yield
             except Exception as error:
@@ -88,7 +98,7 @@ class Tracing:
         self._provider.shutdown()
 
 
-def log_line(level: log.Level, at: datetime, name: str, message: str, fields: dict[str, Any]) -> None:
+def log_line(level: log.Level, at: datetime, name: str, message: str, fields: dict[str, log.LogValue]) -> None:
     """Log sink: a line becomes an event of the current span."""
     from opentelemetry.trace import get_current_span
 

@@ -12,10 +12,11 @@ import base64
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
-from coder.base.json_types import JsonObject
+from coder.api.audit.audit import AuditAction, ResourceType
+from coder.base.json_types import Json, JsonObject
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
 from coder.coderd.services.audit import audit
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
     from coder.domain.access.policy import Subject
 
-_KIND = "api_key"
+_KIND: ResourceType = "api_key"
 """Upstream's list of audited resource types has no clients; a client is a key to its owner's workspaces."""
 
 
@@ -64,7 +65,7 @@ class _Change:
 
 def change(action: Literal["create", "delete"], row: WireguardClientRow, origin: Origin) -> AuditEvent:
     """Return the entry for a client that a user created or removed."""
-    state = {
+    state: JsonObject = {
         "name": row.name,
         "public_key": key_text(row.public_key),
         "user_id": str(row.user_id),
@@ -76,13 +77,13 @@ def change(action: Literal["create", "delete"], row: WireguardClientRow, origin:
 
 
 def _event(
-    action: str,
+    action: AuditAction,
     row: WireguardClientRow,
     origin: Origin,
     status: int,
-    before: dict[str, Any] | None,
-    after: dict[str, Any] | None,
-    **additional: Any,
+    before: JsonObject | None,
+    after: JsonObject | None,
+    **additional: Json,
 ) -> AuditEvent:
     def snapshot(state: JsonObject | None) -> AuditSnapshot | None:
         return AuditSnapshot(row.id, row.name, None, "", "", state) if state is not None else None
@@ -166,17 +167,21 @@ def _lost(client: WatchedClient, before: Collection[UUID], lost: Mapping[UUID, _
     left = sorted(before)
     for ident, missed in lost.items():
         old, left = left, [other for other in left if other != ident]
-        about: dict[str, Any] = {"workspace_id": str(ident)}
+        about: JsonObject = {"workspace_id": str(ident)}
         if missed is not None:
             about |= {"workspace_name": missed.row.name, "workspace_owner": missed.owner, "agents": missed.agents}
         is_deleted = missed is None or missed.row.deleted
         reason = "workspace_deleted" if is_deleted else "permission_lost"
-        states = [{"workspaces": [str(other) for other in ids]} for ids in (old, left)]
-        events.append(_change_of(client, *states, reason=reason, **about))
+        was, stays = _workspaces(old), _workspaces(left)
+        events.append(_change_of(client, was, stays, reason=reason, **about))
     return events
 
 
-def _change_of(client: WatchedClient, before: dict[str, Any], after: dict[str, Any], **additional: Any) -> AuditEvent:
+def _workspaces(ids: Sequence[UUID]) -> JsonObject:
+    return {"workspaces": [str(ident) for ident in ids]}
+
+
+def _change_of(client: WatchedClient, before: JsonObject, after: JsonObject, **additional: Json) -> AuditEvent:
     """Return an entry without a user: the server found the change."""
     return _event("write", client.row, Origin(), 200, before, after, owner=client.username, **additional)
 

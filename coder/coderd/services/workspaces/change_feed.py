@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
 import trio
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 PING_EVERY = 15.0
 """Seconds after which a stream without changes yields None: proxies close silent connections."""
-_ALL = "*"
+_Key: TypeAlias = tuple[str, UUID | None]
+_ALL: _Key = ("*", None)
 _MAX_PENDING = 1000
 # After more pending changes than this a watcher reads everything again.
 
@@ -77,7 +78,7 @@ class WorkspaceChangeFeed:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._watchers: dict[object, set[Watch]] = {}
+        self._watchers: dict[_Key, set[Watch]] = {}
         self._versions: dict[UUID, int] = {}
         self._counter = count(1)
         self._resyncs = 0
@@ -111,7 +112,7 @@ class WorkspaceChangeFeed:
         """
         watch = Watch()
         ids = (("workspace", workspace_id), ("owner", owner_id), ("agent", agent_id))
-        keys: list[object] = [key for key in ids if key[1] is not None]
+        keys: list[_Key] = [key for key in ids if key[1] is not None]
         if everything:
             keys.append(_ALL)
         if workspace_id is not None and ("workspace", workspace_id) not in self._watchers:
@@ -124,13 +125,14 @@ class WorkspaceChangeFeed:
             for key in keys:
                 self._forget(key, watch)
 
-    def _forget(self, key: object, watch: Watch) -> None:
+    def _forget(self, key: _Key, watch: Watch) -> None:
         watchers = self._watchers[key]
         watchers.discard(watch)
         if not watchers:
             del self._watchers[key]
-            if isinstance(key, tuple) and key[0] == "workspace":
-                self._versions.pop(key[1], None)
+            kind, ident = key
+            if kind == "workspace" and ident is not None:
+                self._versions.pop(ident, None)
 
     async def _listen(self) -> None:
         async with self._ctx.db.listen(CHANNEL) as notices:
@@ -151,7 +153,7 @@ class WorkspaceChangeFeed:
         self._notify_all(Change("resync"))
 
     def _dispatch(self, change: Change) -> None:
-        keys: list[object] = [("agent", change.agent_id)]
+        keys: list[_Key] = [("agent", change.agent_id)]
         if change.kind not in AGENT_ONLY:
             keys += [("workspace", change.workspace_id), ("owner", change.owner_id), _ALL]
             if ("workspace", change.workspace_id) in self._watchers and change.workspace_id is not None:

@@ -8,7 +8,6 @@ from uuid import UUID
 from coder.api.base.refusals import Invalid
 from coder.api.workspaces.workspace_requests import CreateWorkspaceRequest
 from coder.api.workspaces.workspaces import Workspace
-from coder.base.choices import is_choice
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.workspaces.builds.build_input import optional_id, parameter_values
 from coder.coderd.services.workspaces.builds.build_metrics import counted
@@ -71,7 +70,7 @@ def _read_spec(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
     if refusal := explain_ttl(ttl_ms):
         raise _refusal("Invalid Workspace Time to Shutdown.", refusal)
     updates = body.automatic_updates or "never"
-    if not is_choice(updates, AUTOMATIC_UPDATES):
+    if updates not in AUTOMATIC_UPDATES:
         refusal = FieldRefusal("automatic_updates", "Automatic updates must be always or never")
         raise _refusal("Invalid Workspace Automatic Updates setting.", refusal)
     return CreateSpec(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Invalid
@@ -25,38 +26,40 @@ _BARE = "\x00bare"
 async def read_search(ctx: Context, subject: Subject, query: str) -> WorkspaceSearch:
     """Return the filter of a query. Raises Invalid with one validation for each error."""
     terms = parse_query(query.replace("\x00", ""), _BARE)
-    values = _filter_values(subject, terms)
-    values["organization_id"] = await find_organization(ctx, subject, terms)
-    values["shared_with_user"] = await _user(ctx, subject, terms)
-    values["shared_with_group"] = await _group(ctx, subject, terms)
+    which = replace(
+        _filter(subject, terms),
+        organization_id=await find_organization(ctx, subject, terms),
+        shared_with_user=await _user(ctx, subject, terms),
+        shared_with_group=await _group(ctx, subject, terms),
+    )
     refusals = terms.refusals()
     if refusals:
         raise Invalid("Invalid workspace search query.", validations=[(item.field, item.detail) for item in refusals])
-    return WorkspaceSearch(**values)
+    return which
 
 
-def _filter_values(subject: Subject, terms: Terms) -> dict[str, Any]:
+def _filter(subject: Subject, terms: Terms) -> WorkspaceSearch:
     for term in terms.many(_BARE):
         _add_name(terms, term)
     owner = terms.one("owner")
-    return {
-        "ids": terms.uuids("id"),
-        "owner_id": subject.user_id if owner == "me" else None,
-        "owner_username": "" if owner == "me" else owner,
-        "template_name": terms.one("template"),
-        "template_ids": terms.uuids("template_ids"),
-        "name": terms.one("name"),
-        "status": terms.choice("status", WORKSPACE_STATUSES),
-        "agent_statuses": _agent_statuses(terms),
-        "dormant": terms.boolean("dormant") is True,
-        "last_used_before": terms.time("last_used_before"),
-        "last_used_after": terms.time("last_used_after"),
-        "outdated": terms.boolean("outdated"),
-        "parameters": terms.list_of("param", _parameter),
-        "has_ai_task": terms.boolean("has-ai-task"),
-        "has_external_agent": terms.boolean("has_external_agent"),
-        "shared": terms.boolean("shared"),
-    }
+    return WorkspaceSearch(
+        ids=terms.uuids("id"),
+        owner_id=subject.user_id if owner == "me" else None,
+        owner_username="" if owner == "me" else owner,
+        template_name=terms.one("template"),
+        template_ids=terms.uuids("template_ids"),
+        name=terms.one("name"),
+        status=terms.choice("status", WORKSPACE_STATUSES),
+        agent_statuses=_agent_statuses(terms),
+        dormant=terms.boolean("dormant") is True,
+        last_used_before=terms.time("last_used_before"),
+        last_used_after=terms.time("last_used_after"),
+        outdated=terms.boolean("outdated"),
+        parameters=terms.list_of("param", _parameter),
+        has_ai_task=terms.boolean("has-ai-task"),
+        has_external_agent=terms.boolean("has_external_agent"),
+        shared=terms.boolean("shared"),
+    )
 
 
 def _add_name(terms: Terms, term: str) -> None:

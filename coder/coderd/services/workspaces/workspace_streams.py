@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -20,7 +20,6 @@ import trio
 from coder.api.base import codec
 from coder.api.base.refusals import NotFound
 from coder.api.workspaces.workspaces import Workspace
-from coder.base.json_types import JsonObject
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import reveals_values, workspace_resource
 from coder.coderd.services.workspaces.change_feed import PING_EVERY
@@ -148,12 +147,18 @@ async def _watch_snapshots(
             watch.drain()
 
 
-async def watch_connections(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[JsonObject | None]:
+ConnectionEvent: TypeAlias = dict[str, dict[str, UUID | str]]
+"""State of a build or of an agent, by `build_update` or `agent_update`."""
+
+
+async def watch_connections(
+    ctx: Context, subject: Subject, workspace_id: UUID
+) -> AsyncIterator[ConnectionEvent | None]:
     """Yield the build's state and each agent's, at once and after each change, for clients that wait to connect.
 
     Raises NotFound before the first item.
     """
-    sent: JsonObject = {}
+    sent: dict[str, ConnectionEvent] = {}
     async with aclosing(_watch_snapshots(ctx, subject, workspace_id)) as snapshots:  # type: ignore[type-var]
         async for snapshot in snapshots:
             if snapshot is None:
@@ -165,10 +170,10 @@ async def watch_connections(ctx: Context, subject: Subject, workspace_id: UUID) 
                     yield event
 
 
-def _connection_events(workspace: Workspace) -> dict[str, dict[str, Any]]:
+def _connection_events(workspace: Workspace) -> dict[str, ConnectionEvent]:
     build = workspace.latest_build
-    state = {"id": build.id, "transition": build.transition, "job_status": build.job.status}
-    events: dict[str, dict[str, Any]] = {"build": {"build_update": state}}
+    state: dict[str, UUID | str] = {"id": build.id, "transition": build.transition, "job_status": build.job.status}
+    events: dict[str, ConnectionEvent] = {"build": {"build_update": state}}
     for resource in build.resources:
         for agent in resource.agents or ():
             events[f"agent {agent.id}"] = {

@@ -17,6 +17,7 @@ from coder.coderd.store.tables.agents import workspace_agents as agents
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
+    from coder.domain.agents.disconnects import Ended
 
 KEPT = 100
 """Ours: disconnects kept of one agent."""
@@ -59,7 +60,7 @@ class DisconnectRow:
     workspace_id: UUID
     agent_name: str
     disconnected_at: datetime
-    ended: str
+    ended: Ended
     returned_at: datetime | None
     told_at: datetime | None
     """Time at which the agent reported its events."""

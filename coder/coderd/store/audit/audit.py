@@ -40,6 +40,7 @@ from coder.coderd.store.tables.workspaces import workspace_port_shares, workspac
 
 if TYPE_CHECKING:
     from coder.api.audit.audit import AuditAction, ResourceType
+    from coder.api.base.enums import WorkspaceTransition
     from coder.coderd.store.engine.database import Tx
 
 COUNT_CAP = 2000
@@ -367,7 +368,7 @@ class BuildFacts:
     organization_id: UUID
     build_number: int
     reason: str
-    transition: str
+    transition: WorkspaceTransition
     initiator_id: UUID
     build_id: UUID
     template_id: UUID

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from coder.base.json_types import Json
 from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.people.object_counts import lock_objects
@@ -32,6 +31,16 @@ CHANNEL = "notification_messages"
 """Channel notified when there is a message to send."""
 
 
+class MessagePayload(TypedDict, total=False):
+    """Content of a message; each has all keys."""
+
+    title: str
+    body: str
+    icon: str
+    actions: list[dict[str, str]]
+    labels: dict[str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class MessageRow:
     """Message to be sent. `payload` is its whole content."""
@@ -40,7 +49,7 @@ class MessageRow:
     template_id: UUID
     user_id: UUID
     method: str
-    payload: Mapping[str, Json]
+    payload: MessagePayload
     targets: Sequence[str]
     attempts: int
     created_at: datetime

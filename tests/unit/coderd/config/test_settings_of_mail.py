@@ -18,14 +18,14 @@ from coder.base.secret import Secret
 from coder.coderd import app
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.notifications import notification_delivery as delivery
-from coder.coderd.store.notifications.notifications import MessageRow
+from coder.coderd.store.notifications.notifications import MessagePayload, MessageRow
 from coder.coderd.store.people.users import UserRow
 from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.stand_ins.certificates import Authority
 from tests.kit.stand_ins.notification_receivers import mail_server
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-PAYLOAD = {"title": "Hello", "body": "There.", "actions": []}
+PAYLOAD: MessagePayload = {"title": "Hello", "body": "There.", "actions": []}
 MESSAGE = MessageRow(UUID(int=1), UUID(int=2), UUID(int=3), "smtp", PAYLOAD, (), 0, NOW)
 CARLA = cast("UserRow", SimpleNamespace(name="Carla", username="carla", email="carla@b.c"))
 SIGNED_IN = {"email_auth_username": "post", "email_auth_password": Secret("pw")}

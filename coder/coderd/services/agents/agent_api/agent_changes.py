@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coder.coderd.store.agents import agents as agent_store
-from coder.coderd.store.agents.agents import CurrentAgent
+from coder.coderd.store.agents.agents import AgentChanges, CurrentAgent
 from coder.coderd.store.workspaces.change_feed import Kind as Change
 from coder.coderd.store.workspaces.change_feed import notify_change
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 
-async def update_agent(tx: Tx, current: CurrentAgent, kind: Change, values: dict[str, Any]) -> None:
+async def update_agent(tx: Tx, current: CurrentAgent, kind: Change, values: AgentChanges) -> None:
     await agent_store.update_agent(tx, current.agent.id, **values)
     await notify_agent_change(tx, current, kind)
 

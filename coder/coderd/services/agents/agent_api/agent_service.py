@@ -6,14 +6,13 @@ server does not offer (context) answers code 12, whereupon agents stop asking.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from google.protobuf.message import Message
 
 from coder.coderd.services.agents.agent_access import find_current_agent
 from coder.coderd.services.agents.agent_api.app_calls import AppCalls
-from coder.coderd.services.agents.agent_api.call_table import CallTable
+from coder.coderd.services.agents.agent_api.call_table import Answer, CallTable
 from coder.coderd.services.agents.agent_api.configuration_calls import ConfigurationCalls
 from coder.coderd.services.agents.agent_api.log_calls import LogCalls
 from coder.coderd.services.agents.agent_api.state_calls import StateCalls
@@ -48,20 +47,20 @@ class AgentService:
         named |= {AGENT_REPORTS + name: call for name, call in VitalsCalls(self._ctx, self._current).calls().items()}
         return {path: self._handler(path.rpartition("/")[2], *call) for path, call in named.items()}
 
-    def _handler(self, name: str, answer: Callable[[Any], Awaitable[Message]], request: type[Message]) -> Unary:
+    def _handler(self, name: str, answer: Answer, request: type[Message]) -> Unary:
         return Unary(self._limited(name, self._checked(answer) if name in GIVE_SECRETS else answer), request)
 
-    def _limited(self, name: str, answer: Callable[[Any], Awaitable[Message]]) -> Callable[[Any], Awaitable[Message]]:
+    def _limited(self, name: str, answer: Answer) -> Answer:
         budgets = self._ctx.services.api.report_budgets
 
-        async def answer_within_budget(request: Any) -> Message:
+        async def answer_within_budget(request: Message) -> Message:
             await budgets.take(self._current.agent.id, name)
             return await answer(request)
 
         return answer_within_budget
 
-    def _checked(self, answer: Callable[[Any], Awaitable[Message]]) -> Callable[[Any], Awaitable[Message]]:
-        async def answer_if_valid(request: Any) -> Message:
+    def _checked(self, answer: Answer) -> Answer:
+        async def answer_if_valid(request: Message) -> Message:
             if await self._ctx.db.read(find_current_agent, self._current) is None:
                 raise RpcError(0, "the agent's token is no longer valid")
             return await answer(request)

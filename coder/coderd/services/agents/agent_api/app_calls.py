@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.coderd.services.agents.agent_api.agent_changes import notify_agent_change
-from coder.coderd.services.agents.agent_api.call_table import CallTable
+from coder.coderd.services.agents.agent_api.call_table import CallTable, call
 from coder.coderd.services.agents.agent_api.message_fields import uuid_untrusted
 from coder.coderd.services.agents.app_statuses import AppReport, report_app_status
 from coder.coderd.store.agents import agent_apps as app_store
@@ -30,8 +30,8 @@ class AppCalls:
     def calls(self) -> CallTable:
         """Return the calls of this group by name."""
         return {
-            "BatchUpdateAppHealths": (self.batch_update_app_healths, agent_pb2.BatchUpdateAppHealthRequest),
-            "UpdateAppStatus": (self.update_app_status, agent_pb2.UpdateAppStatusRequest),
+            "BatchUpdateAppHealths": call(self.batch_update_app_healths, agent_pb2.BatchUpdateAppHealthRequest),
+            "UpdateAppStatus": call(self.update_app_status, agent_pb2.UpdateAppStatusRequest),
         }
 
     async def batch_update_app_healths(

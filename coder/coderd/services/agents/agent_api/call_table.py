@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar, cast
 
 from google.protobuf.message import Message
 
-CallTable: TypeAlias = dict[str, tuple[Callable[[Any], Awaitable[Message]], type[Message]]]
+Request = TypeVar("Request", bound=Message)
+Answer: TypeAlias = Callable[[Message], Awaitable[Message]]
+CallTable: TypeAlias = dict[str, tuple[Answer, type[Message]]]
 """Handler and type of the request by the call's name in the protocol."""
+
+
+def call(answer: Callable[[Request], Awaitable[Message]], request: type[Request]) -> tuple[Answer, type[Message]]:
+    """Return an entry of the table. The server decodes each request as `request` before it calls `answer`."""
+    return cast("Answer", answer), request

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.coderd.services.agents.agent_access import may_read_user_data
-from coder.coderd.services.agents.agent_api.call_table import CallTable
+from coder.coderd.services.agents.agent_api.call_table import CallTable, call
 from coder.coderd.services.agents.agent_manifest import build_manifest, monitoring_configuration
 from coder.coderd.services.agents.resource_monitors import take_readings
 from coder.coderd.services.people import user_secrets
@@ -37,14 +37,14 @@ class ConfigurationCalls:
     def calls(self) -> CallTable:
         """Return the calls of this group by name."""
         return {
-            "GetManifest": (self.get_manifest, agent_pb2.GetManifestRequest),
-            "GetServiceBanner": (self.get_service_banner, agent_pb2.GetServiceBannerRequest),
-            "GetAnnouncementBanners": (self.get_announcement_banners, agent_pb2.GetAnnouncementBannersRequest),
-            "GetResourcesMonitoringConfiguration": (
+            "GetManifest": call(self.get_manifest, agent_pb2.GetManifestRequest),
+            "GetServiceBanner": call(self.get_service_banner, agent_pb2.GetServiceBannerRequest),
+            "GetAnnouncementBanners": call(self.get_announcement_banners, agent_pb2.GetAnnouncementBannersRequest),
+            "GetResourcesMonitoringConfiguration": call(
                 self.get_monitoring,
                 agent_pb2.GetResourcesMonitoringConfigurationRequest,
             ),
-            "PushResourcesMonitoringUsage": (self.push_monitoring, agent_pb2.PushResourcesMonitoringUsageRequest),
+            "PushResourcesMonitoringUsage": call(self.push_monitoring, agent_pb2.PushResourcesMonitoringUsageRequest),
         }
 
     async def get_manifest(self, _request: agent_pb2.GetManifestRequest) -> agent_pb2.Manifest:

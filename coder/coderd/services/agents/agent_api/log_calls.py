@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.base.log import get_logger
-from coder.coderd.services.agents.agent_api.call_table import CallTable
+from coder.coderd.services.agents.agent_api.call_table import CallTable, call
 from coder.coderd.services.agents.agent_api.message_fields import uuid_untrusted
 from coder.coderd.services.agents.agent_logs import AgentLogLine, store_logs
 from coder.coderd.store.agents import agents as agent_store
@@ -38,8 +38,8 @@ class LogCalls:
     def calls(self) -> CallTable:
         """Return the calls of this group by name."""
         return {
-            "BatchCreateLogs": (self.batch_create_logs, agent_pb2.BatchCreateLogsRequest),
-            "ReportBoundaryLogs": (self.report_boundary_logs, agent_pb2.ReportBoundaryLogsRequest),
+            "BatchCreateLogs": call(self.batch_create_logs, agent_pb2.BatchCreateLogsRequest),
+            "ReportBoundaryLogs": call(self.report_boundary_logs, agent_pb2.ReportBoundaryLogsRequest),
         }
 
     async def batch_create_logs(self, request: agent_pb2.BatchCreateLogsRequest) -> agent_pb2.BatchCreateLogsResponse:

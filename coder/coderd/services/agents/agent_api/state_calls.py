@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.coderd.services.agents import ready_times
 from coder.coderd.services.agents.agent_api.agent_changes import notify_agent_change, update_agent
-from coder.coderd.services.agents.agent_api.call_table import CallTable
+from coder.coderd.services.agents.agent_api.call_table import CallTable, call
 from coder.coderd.services.agents.agent_api.message_fields import clean_text, time_of, uuid_untrusted
 from coder.coderd.services.agents.report_batches import MetadataReport
 from coder.coderd.store.agents import agent_scripts as script_store
-from coder.coderd.store.agents.agents import CurrentAgent
+from coder.coderd.store.agents.agents import AgentChanges, CurrentAgent
 from coder.coderd.store.workspaces.change_feed import Kind as Change
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
@@ -41,10 +41,10 @@ class StateCalls:
     def calls(self) -> CallTable:
         """Return the calls of this group by name."""
         return {
-            "UpdateLifecycle": (self.update_lifecycle, agent_pb2.UpdateLifecycleRequest),
-            "UpdateStartup": (self.update_startup, agent_pb2.UpdateStartupRequest),
-            "BatchUpdateMetadata": (self.batch_update_metadata, agent_pb2.BatchUpdateMetadataRequest),
-            "ScriptCompleted": (self.script_completed, agent_pb2.WorkspaceAgentScriptCompletedRequest),
+            "UpdateLifecycle": call(self.update_lifecycle, agent_pb2.UpdateLifecycleRequest),
+            "UpdateStartup": call(self.update_startup, agent_pb2.UpdateStartupRequest),
+            "BatchUpdateMetadata": call(self.batch_update_metadata, agent_pb2.BatchUpdateMetadataRequest),
+            "ScriptCompleted": call(self.script_completed, agent_pb2.WorkspaceAgentScriptCompletedRequest),
         }
 
     async def update_startup(self, request: agent_pb2.UpdateStartupRequest) -> agent_pb2.Startup:
@@ -74,7 +74,7 @@ class StateCalls:
         if 0 in startup.subsystems:
             raise RpcError(0, 'parse agent subsystem: "SUBSYSTEM_UNSPECIFIED"')
         names = {agent_pb2.Startup.Subsystem.Name(value).lower() for value in startup.subsystems}
-        values = {
+        values: AgentChanges = {
             "version": startup.version,
             "expanded_directory": clean_text(startup.expanded_directory),
             "subsystems": sorted(names),
@@ -88,7 +88,7 @@ class StateCalls:
             raise RpcError(0, f"unknown lifecycle state: {lifecycle.state}")
         state = _LifecycleState.Name(lifecycle.state).lower()
         changed_at = time_of(lifecycle.changed_at)
-        values: dict[str, Any] = {"lifecycle_state": state, "updated_at": self._ctx.clock.now()}
+        values: AgentChanges = {"lifecycle_state": state, "updated_at": self._ctx.clock.now()}
         if state == "starting":
             values |= {"started_at": changed_at, "ready_at": None}
         elif state in ready_times.ENDED:
@@ -124,12 +124,12 @@ class StateCalls:
             raise RpcError(0, "script start time cannot be after end time")
         await self._ctx.db.run(_insert_timing, self._current, script_id, timing)
 
-    async def _change(self, kind: Change, values: dict[str, Any]) -> None:
+    async def _change(self, kind: Change, values: AgentChanges) -> None:
         await self._ctx.db.run(update_agent, self._current, kind, values)
 
 
 async def _end_start(
-    tx: Tx, current: CurrentAgent, values: dict[str, Any], ended_at: datetime
+    tx: Tx, current: CurrentAgent, values: AgentChanges, ended_at: datetime
 ) -> ready_times.ReadyTime | None:
     await update_agent(tx, current, "lifecycle", values)
     return await ready_times.measure(tx, current, ended_at)

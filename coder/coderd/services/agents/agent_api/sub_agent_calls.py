@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coder.coderd.services.agents import sub_agents
-from coder.coderd.services.agents.agent_api.call_table import CallTable
+from coder.coderd.services.agents.agent_api.call_table import CallTable, call
 from coder.coderd.services.agents.agent_api.message_fields import uuid_untrusted
 from coder.coderd.store.agents.agents import CurrentAgent
 from coder.rpc.proto import agent_pb2
@@ -24,9 +24,9 @@ class SubAgentCalls:
     def calls(self) -> CallTable:
         """Return the calls of this group by name."""
         return {
-            "CreateSubAgent": (self.create_sub_agent, agent_pb2.CreateSubAgentRequest),
-            "DeleteSubAgent": (self.delete_sub_agent, agent_pb2.DeleteSubAgentRequest),
-            "ListSubAgents": (self.list_sub_agents, agent_pb2.ListSubAgentsRequest),
+            "CreateSubAgent": call(self.create_sub_agent, agent_pb2.CreateSubAgentRequest),
+            "DeleteSubAgent": call(self.delete_sub_agent, agent_pb2.DeleteSubAgentRequest),
+            "ListSubAgents": call(self.list_sub_agents, agent_pb2.ListSubAgentsRequest),
         }
 
     async def create_sub_agent(self, request: agent_pb2.CreateSubAgentRequest) -> agent_pb2.CreateSubAgentResponse:

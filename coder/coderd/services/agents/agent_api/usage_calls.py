@@ -11,7 +11,7 @@ from google.protobuf.empty_pb2 import Empty
 
 from coder.api.audit.audit import ConnectionType
 from coder.appproxy.metrics.metric_families import Kind
-from coder.coderd.services.agents.agent_api.call_table import CallTable
+from coder.coderd.services.agents.agent_api.call_table import CallTable, call
 from coder.coderd.services.agents.agent_api.message_fields import address_untrusted, clean_text, time_of, uuid_untrusted
 from coder.coderd.services.agents.report_batches import StatsReport
 from coder.coderd.services.audit import connection_log
@@ -45,8 +45,8 @@ class UsageCalls:
     def calls(self) -> CallTable:
         """Return the calls of this group by name."""
         return {
-            "UpdateStats": (self.update_stats, agent_pb2.UpdateStatsRequest),
-            "ReportConnection": (self.report_connection, agent_pb2.ReportConnectionRequest),
+            "UpdateStats": call(self.update_stats, agent_pb2.UpdateStatsRequest),
+            "ReportConnection": call(self.report_connection, agent_pb2.ReportConnectionRequest),
         }
 
     async def update_stats(self, request: agent_pb2.UpdateStatsRequest) -> agent_pb2.UpdateStatsResponse:

@@ -15,7 +15,7 @@ from google.protobuf.wrappers_pb2 import StringValue
 from coder.api.agents.agent_health import AgentVitals
 from coder.api.base.refusals import Invalid
 from coder.coderd.services.agents import vitals
-from coder.coderd.services.agents.agent_api.call_table import CallTable
+from coder.coderd.services.agents.agent_api.call_table import CallTable, call
 from coder.coderd.store.agents.agents import CurrentAgent
 from coder.rpc.errors import INVALID_ARGUMENT, RpcError
 
@@ -35,7 +35,7 @@ class VitalsCalls:
 
     def calls(self) -> CallTable:
         """Return the calls of this group by name."""
-        return {"ReportVitals": (self.report_vitals, StringValue)}
+        return {"ReportVitals": call(self.report_vitals, StringValue)}
 
     async def report_vitals(self, request: StringValue) -> Empty:
         """Store one reading and the events since the last. Raises RpcError (INVALID_ARGUMENT) for a bad document."""

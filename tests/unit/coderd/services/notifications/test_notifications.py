@@ -26,7 +26,7 @@ from coder.coderd.services.notifications.notification_delivery import _connect, 
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.notifications import inbox as inbox_store
 from coder.coderd.store.notifications import notifications as store
-from coder.coderd.store.notifications.notifications import MessageRow
+from coder.coderd.store.notifications.notifications import MessagePayload, MessageRow
 from coder.domain.notifications.notification_templates import CUSTOM, ONE_TIME_PASSCODE, TEMPLATES, TEST
 from tests.kit.agents.scripted_agent import dial_link, eventually
 from tests.kit.api.api_description import check_list
@@ -288,7 +288,7 @@ async def test_pages_with_equal_times() -> None:
     """Messages about several objects have the same time."""
     now, many = datetime(2100, 1, 1, tzinfo=UTC), inbox_store.PAGE + 2
     async with running_coderd(first_user=True) as world:
-        payload = {"title": "t", "body": "b", "icon": "", "actions": []}
+        payload: MessagePayload = {"title": "t", "body": "b", "icon": "", "actions": []}
         for number in range(many):
             row = MessageRow(UUID(int=number + 1), TEST, UUID(world.user_id), "inbox", payload, (), 0, now)
             await world.ctx.db.run(store.insert_inbox, row)

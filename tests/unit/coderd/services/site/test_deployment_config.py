@@ -35,7 +35,8 @@ def minimal_context(**env: str) -> Context:
 
 
 def options(**env: str) -> dict[str, dict[str, Any]]:
-    return {option["flag"]: option for option in configuration(minimal_context(**env), OWNER)["options"]}
+    listed: Any = configuration(minimal_context(**env), OWNER)["options"]
+    return {option["flag"]: option for option in listed}
 
 
 SHOWN = options()
@@ -74,7 +75,9 @@ def test_tree_matches_recording() -> None:
     lines = (DATA / "api" / "recorded" / "exchanges" / "deployment.jsonl").read_text().splitlines()
     answers = (json.loads(line) for line in lines)
     recorded = next(a["response"]["body"]["config"] for a in answers if a["request"]["path"].endswith("/config"))
-    ours = tree(minimal_context(CODER_DANGEROUS_DISABLE_RATE_LIMITS="true", CODER_DERP_SERVER_STUN_ADDRESSES="disable"))
+    ours: Any = tree(
+        minimal_context(CODER_DANGEROUS_DISABLE_RATE_LIMITS="true", CODER_DERP_SERVER_STUN_ADDRESSES="disable")
+    )
     for left_out in ("ai", "template_builder"):
         del recorded[left_out]
     assert ours.pop("template_builder") == {"disabled": True}
