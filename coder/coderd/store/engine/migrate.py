@@ -23,10 +23,9 @@ from coder.coderd.store.engine.sessions import require_own_sessions
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
-    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
     from coder.coderd.store.engine.connection_tls import ConnectArgument
-    from coder.coderd.store.engine.database import Database
+    from coder.coderd.store.engine.database import Database, Tx
 
 MIGRATION_LOCK = 0x636F646572  # any constant: "coder"
 _FOLDER = Path(__file__).parents[1] / "migrations"
@@ -99,7 +98,7 @@ async def migrate(database: Database) -> None:
     if _is_current(current):
         return
     _log.info("updating the database", from_revision=current or "nothing", to_revision=known_revisions()[-1])
-    await database.call(lambda: _upgrade(database.engine))
+    await database.call(lambda: _upgrade(database))
 
 
 def _is_current(revision: str) -> bool:
@@ -123,15 +122,15 @@ async def _reached_revision(database: Database) -> str:
         raise _unreachable(database, reason) from reason
 
 
-async def _current_revision(connection: AsyncConnection) -> str:
+async def _current_revision(connection: Tx) -> str:
     exists = (await connection.execute(text("SELECT to_regclass('alembic_version')::text"))).scalar_one()
     if not exists:
         return ""
     return (await connection.execute(text("SELECT version_num FROM alembic_version"))).scalar() or ""
 
 
-async def _upgrade(engine: AsyncEngine) -> None:
-    async with engine.connect() as connection:
+async def _upgrade(database: Database) -> None:
+    async with database.engine.connect() as connection:
         await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
         await connection.commit()
         try:
