@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from pathlib import Path
 
 from coder.base.config import Resolved
@@ -92,11 +93,13 @@ def effective_name(resolved: Resolved, name: str) -> str:
     return former if former and resolved.sources[former] != "default" else name
 
 
-def struct_value(text: Json) -> Json:
+def struct_value(text: Json | timedelta) -> Json:
     """Return a structured option's value: JSON or YAML text, or the YAML file's value. Scalars of YAML are texts.
 
     Raises ValueError.
     """
+    if isinstance(text, timedelta):
+        raise ValueError("a duration has no structure")
     if not isinstance(text, str) or not text:
         return text
     try:
