@@ -125,6 +125,8 @@ def _convert(option: Option, raw: Any, source: Source) -> Any:
     except (ValueError, TypeError, CoderError) as error:
         masked = "***" if option.secret else quoted(raw)
         raise CoderError("bad_option", f"{source_name}: {masked} is not a valid {option.kind}", option.help) from error
+    if option.secret and source == "env" and isinstance(value, str):
+        value = value.rstrip("\r\n")  # of the file that a secret store made the variable from
     if isinstance(value, timedelta) and value < option.least:
         raise CoderError(
             "bad_option", f"{source_name}: {raw} is less than {format_duration(option.least)}", option.help

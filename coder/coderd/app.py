@@ -69,6 +69,7 @@ from coder.coderd.store.engine.database import Database, open_database
 from coder.coderd.store.engine.migrate import migrate, wait_for_database
 from coder.coderd.store.engine.postgres import run_postgres
 from coder.coderd.store.site import site_settings
+from coder.net.aws_login import with_login
 
 if TYPE_CHECKING:
     from coder.coderd.http.server.openapi.document import Document
@@ -177,7 +178,7 @@ async def open_server(
         load_certificate(config)  # an unusable one must not wait for the first login
         listeners = await open_listeners(config)  # first: a port in use must not cost a database start
         try:
-            url = config.postgres_url.reveal() or await stack.enter_async_context(
+            url = with_login(config.postgres_url.reveal(), config.postgres_auth) or await stack.enter_async_context(
                 run_postgres(config.data_path, bin_dir=config.postgres_bin_dir, ephemeral=config.ephemeral)
             )
             server = await stack.enter_async_context(

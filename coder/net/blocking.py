@@ -14,6 +14,7 @@ from coder.net.policy import (
     common_headers,
     default_port,
     forwarding,
+    is_proxy_login,
     proxy_for,
     proxy_login,
     refused_forwarding,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     import ssl
 
 REQUEST_TIMEOUT = 60.0
-PROXY_LOGIN_REQUIRED = 407
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,8 @@ class BlockingClient:
             raise failure from (None if failure.code == "unreachable" else error)  # its message says everything
         if not is_kept:
             self.close()
-        if prefix and status == PROXY_LOGIN_REQUIRED:
+        if prefix and is_proxy_login(status, headers):
+            self.close()
             raise refused_forwarding(self.policy)
         return HttpAnswer(status, headers, data)
 

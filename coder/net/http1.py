@@ -21,7 +21,7 @@ from coder.net.bounded_http import BoundedHttp
 from coder.net.dial import connect
 from coder.net.errors import NetError, error_from_body, not_an_answer, tls_failure
 from coder.net.masking import masked
-from coder.net.policy import DialPolicy, common_headers, forwarding, refused_forwarding
+from coder.net.policy import DialPolicy, common_headers, forwarding, is_proxy_login, refused_forwarding
 from coder.net.request_log import REQUESTS
 
 T = TypeVar("T")
@@ -32,7 +32,6 @@ MAX_BODY = blocking_http.MAX_BODY
 MAX_REFUSAL = 64 << 10
 "Bytes of a refusal of an upgrade; the rest is not awaited."
 REQUEST_TIMEOUT = 60.0
-PROXY_LOGIN_REQUIRED = 407
 UPGRADE_TIMEOUT = 15.0
 "Seconds for the answer to an upgrade: servers query their database first, but a lost request must be noticed."
 
@@ -215,7 +214,8 @@ class HttpClient:
             while True:
                 event = await connection.next_event()
                 if isinstance(event, h11.Response):
-                    if prefix and event.status_code == PROXY_LOGIN_REQUIRED:
+                    names = {name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers}
+                    if prefix and is_proxy_login(event.status_code, names):
                         raise refused_forwarding(self.policy)
                     return event
                 if isinstance(event, h11.ConnectionClosed):

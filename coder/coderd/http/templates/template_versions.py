@@ -33,7 +33,7 @@ from coder.coderd.http.server.declarations import LIMIT, TEXT
 from coder.coderd.http.server.json import decoded, message, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
-from coder.coderd.http.server.streams import needs_upgrade, while_allowed
+from coder.coderd.http.server.streams import UpgradeRefusal, needs_upgrade, while_allowed
 from coder.coderd.services.people.organizations import resolve_organization
 from coder.coderd.services.templates.dynamic_parameters import ParameterForm, open_form
 from coder.coderd.services.templates.versions import (
@@ -236,7 +236,7 @@ async def post_evaluate(version: str) -> Response:
 @route(blueprint, "GET", f"{_VERSION}/dynamic-parameters", scope="template:read", others={426: TEXT}, refuses=(425,))
 async def get_dynamic_parameters(version: str) -> Response:
     await _form(version)
-    return needs_upgrade()
+    return needs_upgrade(UpgradeRefusal.FORM)
 
 
 @route(

@@ -27,11 +27,13 @@ from typing import TYPE_CHECKING
 import trio
 
 from coder.api.base.refusals import Conflict, Invalid, NotFound, Unauthenticated
+from coder.api.field_rules.rules import explain_base64
 from coder.base.errors import CoderError
 from coder.base.json_types import JsonObject, as_object
 from coder.base.log import get_logger
 from coder.coderd.services.foundation.outgoing_requests import SMALL, fetch
 from coder.coderd.store.agents import agents as agent_store
+from coder.domain.foundation.go_json import explain_rest
 from coder.domain.foundation.web_addresses import split_untrusted
 
 if TYPE_CHECKING:
@@ -74,6 +76,11 @@ class Clouds:
         """Return the instance id in a token of Compute Engine. Raises Unauthenticated, Invalid."""
         import jwt
 
+        parts = len(token.split("."))
+        if parts != 3:
+            raise Unauthenticated(
+                "Invalid GCP identity.", f"idtoken: invalid token, token must have three segments; found {parts}"
+            )
         try:
             key = await self._google_key(str(jwt.get_unverified_header(token).get("kid", "")))
             claims: JsonObject = jwt.decode(
@@ -114,7 +121,8 @@ class Clouds:
         try:
             instance_id = json.loads(document)["instanceId"]
         except (ValueError, RecursionError, KeyError, TypeError) as error:
-            raise _not_aws("parse document: it is no JSON with an instanceId") from error
+            reason = explain_rest(document.encode()) or "it is no JSON with an instanceId"
+            raise _not_aws(f"parse document: {reason}") from error
         try:
             # The metadata service returns Base64 in lines.
             raw = base64.b64decode("".join(signature.split()), validate=True)
@@ -138,8 +146,11 @@ class Clouds:
         """Return the machine id in an attested document. Raises Unauthenticated."""
         from coder.coderd.services.agents.signed_message import MessageRefused, open_untrusted
 
+        encoded = "".join(signature.split())
         try:
-            signed = open_untrusted(base64.b64decode("".join(signature.split()), validate=True))
+            if not_base64 := explain_base64(encoded):
+                raise ValueError(f"decode base64: {not_base64}")
+            signed = open_untrusted(base64.b64decode(encoded, validate=True))
             await self._trust_azure(signed.signer, list(signed.others))
             machine_id = json.loads(signed.content)["vmId"]
         except (ValueError, RecursionError, KeyError, TypeError, MessageRefused, CoderError) as error:

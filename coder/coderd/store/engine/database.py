@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 import outcome
@@ -150,6 +150,12 @@ class PoolState:
     idle: int
 
 
+def _with_password_in_thread(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments whose password, if it is read or signed for each connection, does not block other work."""
+    password = arguments.get("password")
+    return {**arguments, "password": lambda: asyncio.to_thread(password)} if callable(password) else arguments
+
+
 class Database:
     """Pool of at most `pool_size` connections to one Postgres database, and one that listens. Created by
     `open_database`."""
@@ -158,7 +164,7 @@ class Database:
         self, url: str, *, pool_size: int = 10, idle: int | None = None, now: Callable[[], float] = time.monotonic
     ) -> None:
         connection = parse_connection_string(url)
-        arguments = connection.arguments()
+        arguments = _with_password_in_thread(connection.arguments())
         self.connect_arguments = arguments
         """Keyword arguments of `asyncpg.connect`."""
         self._thread = LoopThread()
