@@ -12,7 +12,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias, cast
 from urllib.parse import urlparse
 from uuid import UUID
 
@@ -30,7 +30,6 @@ from coder.appproxy.upgrades.raw_links import EndpointTable, Upgrade, draw_on, p
 from coder.base import garbage
 from coder.base.clock import Clock
 from coder.base.exception_groups import single_failure
-from coder.base.json_types import JsonObject
 from coder.base.log import get_logger
 from coder.coderd.composition import build_services, start_services
 from coder.coderd.config.checks import idle_connections
@@ -73,8 +72,12 @@ from coder.coderd.store.engine.postgres import run_postgres
 from coder.coderd.store.site import site_settings
 from coder.net.aws_login import with_login
 
+if TYPE_CHECKING:
+    from coder.coderd.http.server.openapi.document import Document
+
 _log = get_logger("coderd")
 
+Listener: TypeAlias = trio.SocketListener | trio.SSLListener[trio.SocketStream]
 ProvisionerFactory = Callable[[Context], Awaitable[None]]
 """Runs the built-in provisioner daemons until they have drained after `Context.stopping`, or are cancelled; passed in
 by the CLI, so that the packages stay independent."""
@@ -99,7 +102,7 @@ PARTS = (
 )
 """`async def run(ctx, *, task_status)`: long-lived parts, started in this order before the server listens."""
 
-DUTY_OF: dict[Callable[..., Awaitable[None]], Duty] = {
+DUTY_OF: dict[Callable[[Context], Awaitable[None]], Duty] = {
     metrics_endpoint.run: "metrics",
     profiles.run: "metrics",
     wireguard_gateway.run: "wireguard",
@@ -194,7 +197,7 @@ async def open_server(
 async def open_process(
     config: ServerConfig,
     database_url: str,
-    listeners: list[tuple[str, Any]],
+    listeners: list[tuple[str, Listener]],
     provisioner_factory: ProvisionerFactory | None,
     clock: Clock,
     process: ThisProcess,
@@ -226,7 +229,7 @@ async def open_process(
 async def _serving(
     config: ServerConfig,
     database: Database,
-    listeners: list[tuple[str, Any]],
+    listeners: list[tuple[str, Listener]],
     provisioner_factory: ProvisionerFactory | None,
     clock: Clock,
     process: ThisProcess,
@@ -268,7 +271,7 @@ async def _serving(
                 nursery.cancel_scope.cancel()
 
 
-def _is_run_here(process: ThisProcess, run: Callable[..., Awaitable[None]]) -> bool:
+def _is_run_here(process: ThisProcess, run: Callable[[Context], Awaitable[None]]) -> bool:
     duty = DUTY_OF.get(run)
     return duty is None or process.has(duty)
 
@@ -323,7 +326,7 @@ def _reachable_url(listener_url: str) -> str:
     return listener_url
 
 
-def describe_api() -> JsonObject:
+def describe_api() -> Document:
     """Return the OpenAPI document of this program, without a server: from the declarations of its routes."""
     from coder.coderd.http.server.openapi.document import build_document
 
@@ -339,8 +342,9 @@ def prepare_application(config: ServerConfig) -> Application:
 
 
 def _context_of_nothing(config: ServerConfig) -> Context:
-    absent: Any = None  # handlers are inspected, never run
-    context = Context(config, absent, absent, "http://localhost:3000", UUID(int=0))
+    # Handlers are inspected, never run.
+    database, nursery = cast("Database", None), cast("trio.Nursery", None)
+    context = Context(config, database, nursery, "http://localhost:3000", UUID(int=0))
     context.services = build_services(context)
     return context
 
@@ -362,20 +366,21 @@ def _http_server(context: Context, application: Application | None = None) -> Ht
     limits.shared = context.process.counts
 
     async def open_endpoint(
-        head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes
+        head: h11.Request, remote_ip: str, secure: bool, stream: trio.abc.Stream, trailing: bytes
     ) -> bytes | None:
         request = upgrade_request(head, remote_ip, secure)
         request = replace(request, remote_ip=trusted.address(remote_ip, list(head.headers)))
         if apps.takes(head):
             headers = response_headers()
             return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=headers)
+        both_ways = cast("trio.abc.HalfCloseableStream", stream)  # as the stream of TLS is used, too
         match = table.find(request.path)
         if match is None:  # the server matched the same table a moment ago
             raise LookupError(request.path)
         endpoint, params = match
         with metrics.links.counted(request.method, endpoint.pattern) as on_answer:
             if is_carried(request):
-                carried = CarriedUpgrade(context, request, params, stream, response_headers())
+                carried = CarriedUpgrade(context, request, params, both_ways, response_headers())
                 carried.on_answer = lambda status: on_answer(UPGRADED if status == 200 else status)
                 draw_on(limits, endpoint, carried)
                 try:
@@ -383,7 +388,7 @@ def _http_server(context: Context, application: Application | None = None) -> Ht
                 finally:
                     await carried.end()
                 return None
-            upgrade = Upgrade(request, params, stream, trailing, response_headers())
+            upgrade = Upgrade(request, params, both_ways, trailing, response_headers())
             upgrade.on_answer = on_answer
             draw_on(limits, endpoint, upgrade)
             await serve_endpoint(context, endpoint, upgrade, stream, envelope_of, coordination.sign_in)

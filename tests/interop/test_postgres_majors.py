@@ -100,7 +100,7 @@ async def test_the_way_between(old: tuple[int, Path], home: Path, monkeypatch: p
         release_before.setattr(postgres_programs, "MAJOR", major)
         async with run_postgres(place, bin_dir=str(programs), durable=False) as url:
             assert await version_of(url) == major
-            fill(url, home / "dump", client, as_whom)
+            fill(url, home / "dump", client, {**as_whom})
             async with open_database(url) as database:
                 await migrate(database)
             before = await backup.count_rows(url)

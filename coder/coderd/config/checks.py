@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.base.errors import CoderError
+from coder.base.json_types import Json
 from coder.domain.agents.forwarded_families import AGENT_LABELS
 from coder.domain.apps.app_addresses import explain_wildcard
 from coder.domain.foundation.endpoints import read_endpoint
@@ -108,10 +110,12 @@ def _check_processes(config: ServerConfig) -> None:
         raise CoderError("bad_option", "--samesite-auth-cookie must be lax or none")
 
 
-def check_mapping(name: str, value: Any, target_kind: str) -> None:
+def check_mapping(name: str, value: Json, target_kind: str) -> None:
     """Check a mapping at the start instead of at the first login. Raises CoderError `bad_option`."""
     try:
-        result = (json.loads(value) if isinstance(value, str) and value else value) or {}
+        result: Json = (json.loads(value) if isinstance(value, str) and value else value) or {}
+        if not isinstance(result, Mapping):
+            raise TypeError
         for target in result.values():
             if not isinstance(target, str | list | None):
                 raise TypeError
@@ -138,7 +142,7 @@ def check_ssh_option(text: str) -> None:
         ) from None
 
 
-def check_links(links: object) -> None:
+def check_links(links: Json) -> None:
     """Raise CoderError `bad_option` for invalid links. The sign-in page shows them."""
     wrong = links is not None and not isinstance(links, list)
     for link in links if isinstance(links, list) else ():
@@ -155,7 +159,7 @@ def check_links(links: object) -> None:
 _LINK = ("name", "target")
 
 
-def check_parameters(found: object) -> None:
+def check_parameters(found: Json) -> None:
     """Raise CoderError `bad_option` for invalid ones, with which sign-in would fail."""
     if not isinstance(found or {}, dict):
         raise CoderError(

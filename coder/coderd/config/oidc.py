@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from coder.base.json_types import Json
 from coder.base.secret import Secret
 from coder.coderd.config.groups import OIDC
 from coder.coderd.config.setting import Regexp, Url, concern, setting
@@ -98,7 +98,7 @@ class OidcSettings:
         yaml="emailField",
         path="oidc.email_field",
     )
-    oidc_auth_url_params: Any = setting(
+    oidc_auth_url_params: Json = setting(
         '{"access_type": "offline"}',
         "OIDC Auth URL Parameters",
         "Parameters, as JSON, added to the address of the sign-in redirect.",
@@ -120,7 +120,7 @@ class OidcSettings:
         yaml="groupField",
         path="oidc.groups_field",
     )
-    oidc_group_mapping: Any = setting(
+    oidc_group_mapping: Json = setting(
         "{}",
         "OIDC Group Mapping",
         "JSON that maps names of groups at the provider to names of groups here.",
@@ -156,7 +156,7 @@ class OidcSettings:
         yaml="userRoleField",
         path="oidc.user_role_field",
     )
-    oidc_user_role_mapping: Any = setting(
+    oidc_user_role_mapping: Json = setting(
         "{}",
         "OIDC User Role Mapping",
         "JSON that maps names of roles at the provider to lists of roles here.",
@@ -178,7 +178,7 @@ class OidcSettings:
         path="oidc.organization_field",
         hidden=True,
     )
-    oidc_organization_mapping: Any = setting(
+    oidc_organization_mapping: Json = setting(
         "{}",
         "OIDC Organization Sync Mapping",
         "Organizations there and here.",

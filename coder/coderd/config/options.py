@@ -7,8 +7,8 @@ options of unsupported parts (AI gateway, chats, template builder) are left out 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
+from coder.base.json_types import Json
 from coder.coderd.config.groups import CONFIG, EMAIL, GENERAL, NETWORKING, NOTIFICATIONS, TELEMETRY
 from coder.coderd.config.introspection import (
     HealthCheckSettings,
@@ -77,7 +77,7 @@ class _Sources:
     write_config: bool = setting(
         False, "Write Config", "Print all settings as YAML, for --config, and end.", group=CONFIG, proxies=True
     )
-    external_auth_providers: Any = setting(
+    external_auth_providers: Json = setting(
         "",
         "External Auth Providers",
         "External providers that workspaces need, as a JSON list; CODER_EXTERNAL_AUTH_0_ID and its siblings take precedence.",

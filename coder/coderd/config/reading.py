@@ -8,6 +8,7 @@ from typing import Any
 
 from coder.base.config import Inputs, Resolved, resolve
 from coder.base.errors import CoderError
+from coder.base.json_types import Json
 from coder.coderd.config.checks import check_config, check_links, check_parameters
 from coder.coderd.config.options import OPTIONS
 from coder.coderd.config.refused import check_refused
@@ -37,7 +38,7 @@ def server_config(inputs: Inputs, data_dir: Path) -> ServerConfig:
     return _with_redirect(config, resolved)
 
 
-def _struct(resolved: Resolved, name: str) -> Any:
+def _struct(resolved: Resolved, name: str) -> Json:
     """Return the value of a structured option. Raises CoderError `bad_option`."""
     try:
         return struct_value(resolved[name])

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import Field, dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeAlias, TypeVar
 
 from coder.base.config import Kind, Option
 from coder.base.duration import format_duration
@@ -30,7 +30,7 @@ _KINDS: dict[str, Kind] = {
     "bool": "bool",
     "timedelta": "duration",
     "tuple[str, ...]": "string-array",
-    "Any": "struct",
+    "Json": "struct",
     "Url": "url",
     "HostPort": "host:port",
     "Regexp": "regexp",
@@ -41,6 +41,7 @@ Regexp = str
 """Texts with a form, as annotations of settings; `base/text_faults.py` explains their faults."""
 _GROUP = "__setting_group__"
 T = TypeVar("T")
+Default: TypeAlias = str | int | timedelta | tuple[str, ...] | Path | Secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ EVERY = timedelta(seconds=1)
 
 
 def setting(
-    default: Any,
+    default: T,
     title: str,
     help: str,
     *,
@@ -117,7 +118,7 @@ def setting(
     enum: tuple[str, ...] = (),
     shown: str | None = None,
     least: timedelta = timedelta(),
-) -> Any:
+) -> T:
     """Return a dataclass field with the setting's description. `shown` is the default in the API's form, if it differs
     from the value; `proxies` makes workspace proxies take it too; `enum` are choices the API shows."""
     marks = {"enterprise": enterprise, "external_workspace_proxies": proxies}
@@ -163,10 +164,12 @@ def options_of(*classes: type) -> tuple[ServerOption, ...]:
     )
 
 
-def _option(item: Field[Any], declared: _Declared, of_class: SettingGroup) -> ServerOption:
+def _option(item: Field[Default], declared: _Declared, of_class: SettingGroup) -> ServerOption:
     group = declared.group or of_class
     kind = _KINDS[str(item.type)]
-    default = item.default if isinstance(item.default, str | int | timedelta | tuple) else _text(item.default)
+    default = item.default if isinstance(item.default, str | int | timedelta | tuple) else ""
+    if isinstance(item.default, Path):
+        default = str(item.default)
     annotations = dict(declared.annotations)
     if declared.secret:
         annotations |= {"secret": "true"}
@@ -198,11 +201,7 @@ def _option(item: Field[Any], declared: _Declared, of_class: SettingGroup) -> Se
     )
 
 
-def _text(default: Any) -> str:
-    return str(default) if isinstance(default, Path) else ""
-
-
-def _displayed_default(default: Any) -> str:
+def _displayed_default(default: Default) -> str:
     """Return the displayed default; Go programs show one only if it is not empty."""
     if not default:
         return ""

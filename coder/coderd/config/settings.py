@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from coder.base.config import Resolved
+from coder.base.json_types import Json, as_list, as_object
 from coder.base.secret import Secret
 from coder.coderd.config.introspection import (
     HealthCheckSettings,
@@ -92,23 +93,38 @@ def effective_name(resolved: Resolved, name: str) -> str:
     return former if former and resolved.sources[former] != "default" else name
 
 
-def struct_value(text: Any) -> Any:
+def struct_value(text: Json | timedelta) -> Json:
     """Return a structured option's value: JSON or YAML text, or the YAML file's value. Scalars of YAML are texts.
 
     Raises ValueError.
     """
+    if isinstance(text, timedelta):
+        raise ValueError("a duration has no structure")
     if not isinstance(text, str) or not text:
         return text
     try:
-        return json.loads(text)
+        value: Json = json.loads(text)
     except ValueError:
         return _yaml_value(text)
+    return value
 
 
-def _yaml_value(text: str) -> object:
+def struct_mapping(text: Json) -> dict[str, list[str]]:
+    """Return a structured option that maps words to one or several names (`check_mapping`), without those it maps to
+    null."""
+    mapping = as_object(struct_value(text))
+    return {
+        word: [names] if isinstance(names, str) else [str(name) for name in as_list(names)]
+        for word, names in mapping.items()
+        if names is not None
+    }
+
+
+def _yaml_value(text: str) -> Json:
     from coder.base.yaml_documents import YamlError, read_document  # JSON does not need to wait for this import
 
     try:
-        return read_document(text)
+        value: Json = read_document(text)
     except YamlError as error:
         raise ValueError("neither JSON nor YAML") from error
+    return value

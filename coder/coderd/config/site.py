@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from coder.base.json_types import Json
 from coder.coderd.config.groups import CLIENT, GENERAL
 from coder.coderd.config.setting import concern, setting
 
@@ -93,7 +93,7 @@ class SiteSettings:
         yaml="termsOfServiceURL",
         path="terms_of_service_url?",
     )
-    support_links: Any = setting(
+    support_links: Json = setting(
         "",
         "Support Links",
         "Links of the dashboard's help menu, as a YAML or JSON list with name, target and icon.",

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -139,7 +138,13 @@ class Child:
 
 
 def fork(
-    name: str, run: Callable[[ControlLink], Awaitable[None]], closed: Iterable[socket.socket], **values: Any
+    name: str,
+    run: Callable[[ControlLink], Awaitable[None]],
+    closed: Iterable[socket.socket],
+    *,
+    number: int = -1,
+    socket_path: str = "",
+    duties: tuple[str, ...] = (),
 ) -> Child:
     """Fork a process that runs `run`, without the supervisor's sockets in `closed`."""
     ours, theirs = socket.socketpair()
@@ -159,4 +164,4 @@ def fork(
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
     theirs.close()
     ours.setblocking(False)
-    return Child(name, pid, ours, **values)
+    return Child(name, pid, ours, number, socket_path, duties)

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import FrameType
 from uuid import UUID
 
 import trio
@@ -25,7 +25,7 @@ from coder.base.errors import CoderError
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.base.threads import run_trio
-from coder.coderd.app import ProvisionerFactory, open_process
+from coder.coderd.app import Listener, ProvisionerFactory, open_process
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.processes.control import ControlLink, Order, Report
@@ -76,7 +76,7 @@ def main_of_fork(name: str, control: socket.socket, run: Callable[[ControlLink],
     return 0
 
 
-def _ignore(_number: int, _frame: object) -> None:
+def _ignore(_number: int, _frame: FrameType | None) -> None:
     pass
 
 
@@ -88,9 +88,9 @@ def _set_title(name: str) -> None:
         pass
 
 
-def listeners_of(sockets: list[BoundSocket]) -> list[tuple[str, Any]]:
+def listeners_of(sockets: list[BoundSocket]) -> list[tuple[str, Listener]]:
     """Return URL and trio's listener of each socket."""
-    results: list[tuple[str, Any]] = []
+    results: list[tuple[str, Listener]] = []
     for bound in sockets:
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(bound.socket.dup()))
         if bound.tls is None:

@@ -6,6 +6,7 @@ import contextlib
 import signal
 import socket
 from collections.abc import Iterator
+from types import FrameType
 
 HANDLED = frozenset(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGCHLD") if hasattr(signal, name)
@@ -41,5 +42,5 @@ def signals_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
 
 
-def _note(_number: int, _frame: object) -> None:
+def _note(_number: int, _frame: FrameType | None) -> None:
     """Do nothing: Python writes the number to the socket."""

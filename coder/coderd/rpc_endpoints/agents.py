@@ -6,7 +6,7 @@ Both services share one session: `services/agents/agent_api/agent_service.py` an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 from google.protobuf.message import Message
@@ -77,7 +77,7 @@ def _ending(arrival: Arrival, handler: Handler) -> Handler:
     if not isinstance(handler, Unary):
         raise TypeError(f"{handler} is not unary")
 
-    async def answer(request: Any) -> Message:
+    async def answer(request: Message) -> Message:
         try:
             return await handler.fn(request)
         finally:

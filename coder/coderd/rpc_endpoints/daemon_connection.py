@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import tempfile
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias, TypeVar
 
 import trio
 from google.protobuf.message import Message
@@ -40,6 +40,10 @@ _LONG_POLL = 5.0
 """Seconds the deprecated AcquireJob waits for a job."""
 
 _log = get_logger("provisioners")
+
+_Report = TypeVar("_Report", bound=Message)
+_JobCall: TypeAlias = ServerCall[provisionerd_pb2.AcquiredJob, provisionerd_pb2.CancelAcquire]
+_UploadCall: TypeAlias = ServerCall[provisionerd_pb2.Empty, provisioner_pb2.FileUpload]
 
 
 class DaemonConnection:
@@ -80,9 +84,13 @@ class DaemonConnection:
         }
 
     def _report(
-        self, service: Callable[[Context, Worker, Any], Awaitable[Any]], request: type[Message], *, ends: bool = False
+        self,
+        service: Callable[[Context, Worker, _Report], Awaitable[Message | None]],
+        request: type[_Report],
+        *,
+        ends: bool = False,
     ) -> Handler:
-        async def answer(message: Message) -> Message:
+        async def answer(message: _Report) -> Message:
             # Shielded: a received report is recorded, even when the connection breaks meanwhile.
             with trio.CancelScope(shield=True):
                 reply = await service(self._ctx, self._worker, message)
@@ -96,7 +104,7 @@ class DaemonConnection:
         await self._presence.drain()
         return overlay_pb2.DrainResponse()
 
-    async def _acquire_with_cancel(self, call: ServerCall[Any, Any]) -> None:
+    async def _acquire_with_cancel(self, call: _JobCall) -> None:
         """Send one job, or an empty message once the daemon cancels; an acquired job is sent even then."""
 
         async def deliver(message: provisionerd_pb2.AcquiredJob) -> None:
@@ -108,7 +116,7 @@ class DaemonConnection:
         await call.close()
 
     async def _hand_over(
-        self, deliver: Callable[[provisionerd_pb2.AcquiredJob], Awaitable[None]], call: ServerCall[Any, Any]
+        self, deliver: Callable[[provisionerd_pb2.AcquiredJob], Awaitable[None]], call: _JobCall
     ) -> bool:
         """Wait for a job and deliver it; True when the daemon canceled first."""
         while True:
@@ -133,13 +141,13 @@ class DaemonConnection:
             finally:
                 await self._give_up(held)
 
-    async def _wait_for_job(self, call: ServerCall[Any, Any], held: list[JobRow]) -> None:
+    async def _wait_for_job(self, call: _JobCall, held: list[JobRow]) -> None:
         """Acquire a job. Raises the errors of the daemon's authorization."""
         self.asked.set()
         with single_failure():
             await self._job_or_cancel(call, held)
 
-    async def _job_or_cancel(self, call: ServerCall[Any, Any], held: list[JobRow]) -> None:
+    async def _job_or_cancel(self, call: _JobCall, held: list[JobRow]) -> None:
         async with trio.open_nursery() as nursery:
 
             async def stop_on_cancel() -> None:
@@ -189,7 +197,7 @@ class DaemonConnection:
         finally:
             await self._give_up(held)
 
-    async def _upload(self, call: ServerCall[Any, Any]) -> None:
+    async def _upload(self, call: _UploadCall) -> None:
         """Receive module archives of an import, in pieces."""
         header = (await call.receive()).data_upload
         if header.upload_type != provisioner_pb2.UPLOAD_TYPE_MODULE_FILES:
@@ -231,7 +239,7 @@ class DaemonConnection:
 
 
 async def _receive_pieces(
-    call: ServerCall[Any, Any],
+    call: _UploadCall,
     header: provisioner_pb2.DataUpload,
     target: BinaryIO,
     progress: Callable[[int], None],

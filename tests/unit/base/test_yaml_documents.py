@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from coder.base.config import Inputs
+from coder.base.json_types import as_object
 from coder.base.yaml_documents import YamlError, read_document
 from coder.cli.core.parsing import parse
 from coder.cli.declarations.templates.templates import PUSH
@@ -73,7 +74,7 @@ def of_settings(path: Path) -> dict[str, str]:
 
 
 def of_structured_option(path: Path) -> dict[str, str]:
-    return dict(struct_value(path.read_text()))
+    return {name: str(value) for name, value in as_object(struct_value(path.read_text())).items()}
 
 
 def of_secrets(path: Path) -> dict[str, str]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from quart import Blueprint, Response, request
 
 from coder.api.login.oauth2 import (
@@ -52,6 +51,7 @@ from coder.coderd.services.login.oauth2_client_authentication import GrantError
 from coder.coderd.services.login.oauth2_grants import Tokens
 from coder.domain.access import scopes
 from coder.domain.access.credentials import SIGNED_OUT
+from coder.domain.access.policy import Subject
 from coder.domain.access.rate_budgets import PUBLIC_ROUTE
 from coder.domain.access.route_scopes import APPLICATION, OPTIONAL, PUBLIC
 
@@ -80,7 +80,7 @@ _CREDENTIAL_FIELDS = {"authorization_code": "code", "refresh_token": "refresh_to
 async def server_metadata(_rest: str = "") -> Response:
     """Return the metadata, with a registration endpoint (RFC 7591) once an administrator has enabled it."""
     base = context().access_url
-    registration: Any = UNSET
+    registration: str | UnsetType = UNSET
     if await oauth2_settings.dynamic_registration(context()):
         registration = f"{base}/oauth2/register"
     return reply(
@@ -222,7 +222,7 @@ async def post_authorize() -> Response:
     return response
 
 
-def _acting(caller: Caller) -> Any:
+def _acting(caller: Caller) -> Subject:
     return subject_of(context(), caller.user, caller.key)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
+from msgspec import to_builtins
 from quart import Blueprint, Response, request
 
 from coder.api.base.refusals import Refusal
@@ -49,7 +49,7 @@ def plainly_refusing(view: View[P]) -> View[P]:
     "/oauth2/register",
     scope=PUBLIC,
     budget=REGISTRATION,
-    body=dict[str, Any],
+    body=JsonObject,
     answers=OAuth2ClientRegistrationResponse,
     status=201,
     refuses=(401, 403),
@@ -69,7 +69,7 @@ async def post_register() -> Response:
         registration_access_token=token,
         registration_client_uri=f"{context().access_url}/oauth2/clients/{row.id}",
         client_id_issued_at=int(row.created_at.timestamp()),
-        **dict(row.registration or {}),
+        **to_builtins(row.registration or {}),
     )
     return reply(answer, 201)
 
@@ -112,7 +112,7 @@ async def get_client(client: str) -> Response:
     "/oauth2/clients/<id:client>",
     scope=APPLICATION,
     budget=PUBLIC_ROUTE,
-    body=dict[str, Any],
+    body=JsonObject,
     answers=OAuth2ClientConfiguration,
     refuses=(401, 403),
     others=_WRONG,
@@ -177,6 +177,6 @@ def _configuration(row: OAuth2AppRow) -> Response:
             client_id=str(row.id),
             client_id_issued_at=int(row.created_at.timestamp()),
             registration_client_uri=f"{context().access_url}/oauth2/clients/{row.id}",
-            **dict(row.registration or {}),
+            **to_builtins(row.registration or {}),
         )
     )

@@ -7,7 +7,7 @@ import secrets
 from datetime import datetime
 from email.utils import format_datetime
 from html import escape
-from typing import cast, get_args
+from typing import get_args
 from urllib.parse import quote, urlsplit
 
 from quart import Blueprint, Response, request
@@ -44,7 +44,7 @@ REDIRECT_COOKIE = "oauth_redirect"
 VERIFIER_COOKIE = "oauth_pkce_verifier"
 CONVERSION_COOKIE = "coder_oauth_convert_jwt"
 _NOT_SET_UP = "The oauth2 method requested is not configured!"
-_TYPES = ("github", "oidc")
+_TYPES: dict[str, LoginType] = {"github": "github", "oidc": "oidc"}
 
 
 @route(
@@ -307,15 +307,14 @@ async def post_convert_login(user: str) -> Response:
     row = await users.resolve_user(context(), subject(), user)
     require(subject(), "update_personal", user_resource(row.id))
     body = await read_body(ConvertLoginRequest)
-    if body.to_type not in _TYPES:
+    to_type = _TYPES.get(body.to_type)
+    if to_type is None:
         known = body.to_type in get_args(LoginType) and body.to_type
         raise Invalid(f'{"Cannot convert to" if known else "Unknown"} login type "{body.to_type}".')
     await about(row.id, name=body.to_type)
     state, cookie, expires = await login_conversion.begin_conversion(context(), row, body.to_type, body.password)
     response = reply(
-        OAuthConversionResponse(
-            state_string=state, expires_at=expires, to_type=cast("LoginType", body.to_type), user_id=row.id
-        ),
+        OAuthConversionResponse(state_string=state, expires_at=expires, to_type=to_type, user_id=row.id),
         201,
     )
     response.headers.add(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -10,6 +9,7 @@ from quart import Blueprint, Response
 
 from coder.api.base.refusals import BAD_BODY, Invalid
 from coder.api.people.roles import AssignableRoles, AuthorizationRequest, Role
+from coder.base.json_types import Json, JsonObject
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
@@ -35,7 +35,7 @@ blueprint = Blueprint("roles", __name__, url_prefix="/api/v2")
 class Check(msgspec.Struct):
     """Permission check: may the caller do `action` to `object`?"""
 
-    object: dict[str, Any] = msgspec.field(default_factory=dict)
+    target: JsonObject = msgspec.field(default_factory=dict, name="object")
     action: str = ""
 
 
@@ -126,7 +126,7 @@ async def post_authcheck() -> Response:
 
 
 def _check(name: str, check: Check, asker: Subject) -> ObjectCheck:
-    raw = check.object
+    raw = check.target
     kind = raw.get("resource_type") or ""
     if not kind:
         raise Invalid(f'Object\'s "resource_type" field must be defined for key "{name}".')
@@ -140,7 +140,7 @@ def _check(name: str, check: Check, asker: Subject) -> ObjectCheck:
     return ObjectCheck(described, check.action, str(raw.get("resource_id") or ""))
 
 
-def _uuid(text: str) -> UUID | None:
+def _uuid(text: Json) -> UUID | None:
     try:
         return UUID(str(text)) if text else None
     except ValueError:

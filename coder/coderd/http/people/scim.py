@@ -11,14 +11,14 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, ParamSpec
+from typing import ParamSpec
 
 from quart import Blueprint, Response, request
 
 from coder.api.base.refusals import Forbidden, Invalid, NotFound, Refusal
 from coder.api.people.users import User
 from coder.appproxy.http.errors import STATUS
-from coder.base.json_types import JsonObject
+from coder.base.json_types import Json, JsonObject
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.audited import about
 from coder.coderd.http.server.auth import context, known_as, let_in
@@ -86,7 +86,7 @@ def _disabled() -> Response:
     )
 
 
-def _scim(document: Mapping[str, Any], status: int = 200) -> Response:
+def _scim(document: Mapping[str, Json], status: int = 200) -> Response:
     return Response(json.dumps(document), status, content_type=_TYPE)
 
 
@@ -161,7 +161,7 @@ async def get_descriptions() -> Response:
     scope=CLIENT,
     budget=GUESSES,
     answers=_SCIM,
-    others={401: _SCIM, 404: (dict[str, Any], _SCIM)},
+    others={401: _SCIM, 404: (JsonObject, _SCIM)},
 )
 @guarded
 async def get_description(name: str) -> Response:
@@ -171,7 +171,7 @@ async def get_description(name: str) -> Response:
     return _scim(document)
 
 
-def _descriptions() -> dict[str, dict[str, Any]]:
+def _descriptions() -> dict[str, JsonObject]:
     """Return the documents of the requested kind, by id."""
     is_type = request.path.startswith("/scim/v2/ResourceTypes")
     return (scim_discovery.resource_types if is_type else scim_discovery.schemas)(context().access_url)
@@ -214,13 +214,13 @@ async def get_users() -> Response:
     "/Users",
     scope=CLIENT,
     budget=GUESSES,
-    body=dict[str, Any],
+    body=JsonObject,
     answers=_SCIM,
     others={
         400: _SCIM,
         401: _SCIM,
         403: _SCIM,
-        404: (dict[str, Any], _SCIM),
+        404: (JsonObject, _SCIM),
         408: _SCIM,
         409: _SCIM,
         413: _SCIM,
@@ -248,7 +248,7 @@ async def post_user() -> Response:
     scope=CLIENT,
     budget=GUESSES,
     answers=_SCIM,
-    others={401: _SCIM, 404: (dict[str, Any], _SCIM)},
+    others={401: _SCIM, 404: (JsonObject, _SCIM)},
 )
 @guarded
 async def get_user(ident: str) -> Response:
@@ -262,13 +262,13 @@ async def get_user(ident: str) -> Response:
     "/Users/<ident>",
     scope=CLIENT,
     budget=GUESSES,
-    body=dict[str, Any],
+    body=JsonObject,
     answers=User,
     others={
         400: _SCIM,
         401: _SCIM,
         403: _SCIM,
-        404: (dict[str, Any], _SCIM),
+        404: (JsonObject, _SCIM),
         408: _SCIM,
         413: _SCIM,
     },
@@ -297,7 +297,7 @@ async def change_user(ident: str) -> Response:
     scope=CLIENT,
     budget=GUESSES,
     status=204,
-    others={400: _SCIM, 401: _SCIM, 404: (dict[str, Any], _SCIM)},
+    others={400: _SCIM, 401: _SCIM, 404: (JsonObject, _SCIM)},
     audit=Audited("user", "write", "view"),
 )
 @guarded
@@ -316,7 +316,7 @@ async def delete_user(ident: str) -> Response:
     scope=CLIENT,
     budget=GUESSES,
     answers=_SCIM,
-    others={401: _SCIM, 404: (dict[str, Any], _SCIM), 405: _SCIM},
+    others={401: _SCIM, 404: (JsonObject, _SCIM), 405: _SCIM},
 )
 @guarded
 async def refuse_other(_rest: str = "") -> Response:
@@ -329,13 +329,13 @@ async def refuse_other(_rest: str = "") -> Response:
     return response
 
 
-def _selected(row: UserRow) -> dict[str, Any]:
+def _selected(row: UserRow) -> JsonObject:
     """Return a user with the requested attributes only (RFC 7644 section 3.9)."""
     wanted, excluded = request.args.get("attributes", ""), request.args.get("excludedAttributes", "")
     return select_attributes(_described(row), wanted, excluded)
 
 
-def _described(row: UserRow) -> dict[str, Any]:
+def _described(row: UserRow) -> JsonObject:
     return {
         "schemas": [USER_SCHEMA],
         "id": str(row.id),

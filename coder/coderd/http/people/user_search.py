@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from coder.api.base.refusals import Invalid
-from coder.coderd.http.server.declarations import search
-from coder.coderd.http.server.query import Query
+from coder.coderd.http.server.declarations import Search, search
+from coder.coderd.http.server.query import Page, Query
 from coder.coderd.services.people.users import UserFilter
 from coder.domain.foundation.search import Terms, parse_query
 
@@ -15,9 +14,10 @@ USER_SEARCH = search(
     "created_after created_before github_com_user_id last_seen_after last_seen_before "
     "login_type name role search service_account status"
 )
-USER_PAGE: dict[str, Any] = {"after_id": UUID, "limit": int, "offset": int, "q": USER_SEARCH}
+USER_PAGE: dict[str, type | Search] = {"after_id": UUID, "limit": int, "offset": int, "q": USER_SEARCH}
 """Query parameters of paginated lists."""
 
+_WHOLE = Page(None, 0, 0)
 _STATUSES = ("active", "dormant", "suspended")
 _LOGIN_TYPES = ("", "github", "none", "oidc", "password", "token")
 
@@ -28,10 +28,10 @@ def requested_page(message: str = "Invalid user search query.") -> UserFilter:
     query = Query()
     page = query.page()
     query.check()
-    return search_filter(query.text("q"), message, **page._asdict())
+    return search_filter(query.text("q"), message, page)
 
 
-def search_filter(text: str, message: str = "Invalid user search query.", **page: Any) -> UserFilter:
+def search_filter(text: str, message: str = "Invalid user search query.", page: Page = _WHOLE) -> UserFilter:
     """Parse the `q=` of lists of users. Raises Invalid."""
     terms = parse_query(text, "search")
     search = UserFilter(
@@ -46,7 +46,9 @@ def search_filter(text: str, message: str = "Invalid user search query.", **page
         created_after=terms.time("created_after"),
         github_com_user_id=terms.int64("github_com_user_id") or None,
         service_account=terms.boolean("service_account"),
-        **page,
+        after_id=page.after_id,
+        limit=page.limit,
+        offset=page.offset,
     )
     check_terms(terms, message)
     return search

@@ -223,7 +223,8 @@ async def get_own_key(secret: str) -> Response:  # noqa: ARG001 - the header cou
     """Return the key itself, for daemons that authenticate with it."""
     header = request.headers.get("Coder-Provisioner-Daemon-Key", "")
     key = provisioner_keys.show_own_key(context(), header)
-    return reply(await counted(key, lambda result: f"provisioner key {result.id}", count_request))
+    known = await counted(key, lambda result: f"provisioner key {result.id}", count_request)
+    return reply(known)
 
 
 def _terms() -> Terms:

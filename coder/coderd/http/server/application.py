@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, ParamSpec, cast
 
 from quart import Blueprint, Response, has_websocket_context, request, websocket
 from werkzeug.exceptions import HTTPException
@@ -26,7 +26,13 @@ from coder.domain.access.rate_budgets import Budget, budgets_of
 from coder.domain.access.signed_in import is_for_signed_in
 
 if TYPE_CHECKING:
+    from werkzeug.wrappers import Response as WerkzeugResponse
+
+    from coder.appproxy.http.asgi import Application as AsgiApplication
+    from coder.appproxy.upgrades.raw_links import RpcEndpoint
     from coder.coderd.services.foundation.context import Context
+
+P = ParamSpec("P")
 
 
 class Identifier(UnicodeConverter):
@@ -40,18 +46,21 @@ class PagePath(PathConverter):
 
 
 def build_application(
-    ctx: Context, blueprints: Iterable[Blueprint], links: Sequence[Any] = (), prepared: Application | None = None
+    ctx: Context,
+    blueprints: Iterable[Blueprint],
+    links: Sequence[RpcEndpoint] = (),
+    prepared: Application | None = None,
 ) -> Middleware | Traced:
     """Return the ASGI application with these blueprints. `links` (of `rpc_endpoints`) are only described, not
     served. `prepared` is an application made for another context with the same settings: it gets this one."""
     application = prepared or make_application(ctx, blueprints, links)
     application.config["CODER_CONTEXT"] = ctx
-    framed = Middleware(application, ctx)
+    framed = Middleware(cast("AsgiApplication", application), ctx)
     tracing = ctx.services.tracing
     return Traced(framed, tracing) if tracing is not None else framed
 
 
-def make_application(ctx: Context, blueprints: Iterable[Blueprint], links: Sequence[Any] = ()) -> Application:
+def make_application(ctx: Context, blueprints: Iterable[Blueprint], links: Sequence[RpcEndpoint] = ()) -> Application:
     """Return the same without the middleware around it."""
     app = new_application("coderd")
     app.config["CODER_CONTEXT"] = ctx
@@ -72,7 +81,7 @@ def make_application(ctx: Context, blueprints: Iterable[Blueprint], links: Seque
     return app
 
 
-def _budgets_of_view(view: Any) -> tuple[Budget, ...]:
+def _budgets_of_view(view: Callable[P, object]) -> tuple[Budget, ...]:
     """Return the budgets a view declares."""
     declaration = route_of(view)
     return declaration.budgets if declaration is not None else getattr(view, "budgets", ())
@@ -111,7 +120,7 @@ async def _on_error(error: Exception) -> Response:
     return response
 
 
-async def _on_http_exception(error: HTTPException) -> Any:
+async def _on_http_exception(error: HTTPException) -> Response | WerkzeugResponse:
     if isinstance(error, WebsocketMismatch) and not has_websocket_context():
         return await _upgrade_required()
     status = error.code or 500

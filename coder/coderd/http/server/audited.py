@@ -12,7 +12,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, cast
+from typing import TYPE_CHECKING, ParamSpec
 from uuid import UUID
 
 from quart import Response, g, request
@@ -21,9 +21,10 @@ from coder.api.audit.audit import AuditAction
 from coder.api.base.refusals import Refusal
 from coder.appproxy.http.errors import envelope_of
 from coder.base.ids import new_uuid
+from coder.base.json_types import Json, JsonObject
 from coder.coderd.http.server.audit_rules import LOGIN, Audited
-from coder.coderd.http.server.auth import context, remote_ip
-from coder.coderd.http.server.declarations import declared
+from coder.coderd.http.server.auth import context, remote_ip, subject
+from coder.coderd.http.server.declarations import declared, own_scope
 from coder.coderd.services.audit import audit_snapshots as snapshots
 from coder.coderd.services.audit import request_events
 from coder.coderd.services.audit.audit import AuditEvent, Origin
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 P = ParamSpec("P")
-View = Callable[P, Awaitable[Response]]
+View = Callable[P, Awaitable[Response | None]]
 
 
 def origin() -> Origin:
@@ -44,7 +45,7 @@ def origin() -> Origin:
         user_id=caller.subject.user_id if caller is not None else None,
         ip=remote_ip() or _client_ip(),
         user_agent=request.headers.get("User-Agent", ""),
-        request_id=UUID(cast("dict[str, str]", request.scope)["coder_request_id"]),
+        request_id=UUID(own_scope(request)["coder_request_id"]),
     )
 
 
@@ -101,9 +102,12 @@ class _Result:
 
 async def _ask(view: View[P], *args: P.args, **kwargs: P.kwargs) -> _Result:
     try:
-        return _Result(await view(*args, **kwargs))
+        answer = await view(*args, **kwargs)
     except Refusal as refusal:
         return _Result(refusal)
+    if answer is None:
+        raise TypeError("an audited view returns a response")
+    return _Result(answer)
 
 
 async def _record(how: Audited, before: AuditSnapshot | None, answer: Response | None, status: int) -> None:
@@ -122,7 +126,7 @@ async def _write(event: AuditEvent) -> None:
         context().log.error("an audit entry was not written", error=error, resource=event.kind, action=event.action)
 
 
-async def _objects(how: Audited, answer: Response | None) -> list[dict[str, Any]]:
+async def _objects(how: Audited, answer: Response | None) -> list[JsonObject]:
     """Return the objects of a response: a list of objects is an entry for each of them."""
     if answer is None or answer.mimetype != "application/json":
         return [{}]
@@ -138,7 +142,7 @@ async def _objects(how: Audited, answer: Response | None) -> list[dict[str, Any]
 # ---- finding the object
 
 
-async def _take_snapshot(how: Audited, answered: dict[str, Any] | None) -> AuditSnapshot | None:
+async def _take_snapshot(how: Audited, answered: JsonObject | None) -> AuditSnapshot | None:
     """Return the object's current state. `answered` is None before the view has run."""
     if how.settings is not None:
         return await snapshots.snapshot_of_settings(partial(how.settings, context(), g.caller.subject), how.target)
@@ -154,7 +158,7 @@ async def _take_snapshot(how: Audited, answered: dict[str, Any] | None) -> Audit
     if source == "body":
         if answered is None:
             return None
-        key: Any = answered.get(name) or ""
+        key: Json = answered.get(name) or ""
     elif source == "sent":
         key = getattr(g.get("sent"), name, "")  # known once the view has read it
     else:
@@ -165,7 +169,7 @@ async def _take_snapshot(how: Audited, answered: dict[str, Any] | None) -> Audit
 
 def _fallback_id(how: Audited) -> UUID:
     """Return the id in an entry without an object: the caller, or settings."""
-    return cast("UUID", g.caller.subject.user_id) if how.key else snapshots.settings_id(how.target) or new_uuid()
+    return subject().user_id if how.key else snapshots.settings_id(how.target) or new_uuid()
 
 
 # ---- objects that only the view knows

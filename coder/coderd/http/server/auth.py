@@ -10,14 +10,14 @@ from __future__ import annotations
 import functools
 import hmac
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from quart import current_app, g, has_websocket_context, request, websocket
 
 from coder.api.base.refusals import Conflict, Forbidden, NotFound, Refusal, Unauthenticated
 from coder.appproxy.http.connection_shares import authenticated_as
 from coder.appproxy.http.rate_limits import BYPASS_HEADER, Counted, key_of, user_key
-from coder.coderd.http.server.declarations import route_of
+from coder.coderd.http.server.declarations import own_scope, route_of
 from coder.coderd.http.server.query import read_arguments
 from coder.coderd.services.access import authentication
 from coder.coderd.services.access.authentication import Caller
@@ -44,7 +44,8 @@ _SAFE = {"GET", "HEAD", "OPTIONS", "TRACE"}
 
 def context() -> Context:
     """Return the server's context."""
-    return cast("Context", current_app.config["CODER_CONTEXT"])
+    ctx: Context = current_app.config["CODER_CONTEXT"]
+    return ctx
 
 
 def credentials() -> Credentials:
@@ -80,11 +81,11 @@ def account() -> str:
     return named
 
 
-def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T | None]]:
     """Let only requests with a valid token through."""
 
     @functools.wraps(view)
-    async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+    async def guarded(*args: P.args, **kwargs: P.kwargs) -> T | None:
         token = credentials()
         if token.from_cookie and not has_websocket_context():
             check_csrf()
@@ -122,7 +123,7 @@ async def recheck_caller() -> None:
         raise Conflict("Your permissions changed while the request was being received.", "Send the request again.")
 
 
-async def while_signed_in(who: Caller, view: Callable[[], Awaitable[T]]) -> T:
+async def while_signed_in(who: Caller, view: Callable[[], Awaitable[T]]) -> T | None:
     """Run the view of a WebSocket until it ends, or until the caller's key is revoked or its rights change."""
     sessions = context().services.sessions
     with sessions.opened(who, by_rights=True) as opened:
@@ -131,7 +132,7 @@ async def while_signed_in(who: Caller, view: Callable[[], Awaitable[T]]) -> T:
             return await opened.run(view)
         except SessionEndedError:
             await websocket.close(CLOSE_CODE, opened.reason)
-            return cast("T", None)
+            return None
 
 
 async def count_request(who: Caller | str | None) -> None:
@@ -148,15 +149,16 @@ async def count_request(who: Caller | str | None) -> None:
     if any(limits.limit_of(budget) for budget in budgets):
         key = key_of(who, remote_ip(), current.headers.get(BYPASS_HEADER) == "true")
         counted = await limits.enter(key, current.path, budgets, route=route, address=remote_ip())
-        scope = cast("dict[str, object]", current.scope)
-        if earlier := cast("Counted | None", scope.get("coder_counted")):
+        scope = own_scope(current)
+        earlier: Counted | None = scope.get("coder_counted")
+        if earlier is not None:
             counted.lent += earlier.lent
         scope["coder_counted"] = counted
 
 
 def let_in() -> None:
     """Mark the request's credentials as valid: a slow response must not count as a wrong guess."""
-    counted = cast("dict[str, Counted]", request.scope).get("coder_counted")
+    counted: Counted | None = own_scope(request).get("coder_counted")
     if counted is not None:
         counted.settle(200)
 
@@ -198,12 +200,14 @@ async def optional_caller() -> Caller | None:
 
 def current_caller() -> Caller | None:
     """Return the caller of this request; None for agents and anonymous requests."""
-    return cast("Caller | None", g.get("caller"))
+    who: Caller | None = g.get("caller")
+    return who
 
 
 def caller() -> Caller:
     """Return the authenticated caller of this request."""
-    return cast(Caller, g.caller)
+    who: Caller = g.caller
+    return who
 
 
 def subject() -> Subject:

@@ -9,11 +9,11 @@ never declare `compressed`: a test compares all declarations with the fields of 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 import trio
 
+from coder.appproxy.http.asgi import Message, Send
 from coder.domain.access.build_tokens import find_tokens
 
 LEAST = 1024
@@ -24,9 +24,6 @@ _LEVEL = 4
 _GZIP = 16 + zlib.MAX_WBITS
 _JSON = b"application/json"
 _OWN_SITES = (b"same-origin", b"none")
-
-Message = dict[str, Any]
-Send = Callable[[Message], Awaitable[None]]
 
 
 def accepts(accepted: str, coding: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coder.api.base import codec
 from coder.api.base.refusals import Unauthenticated
@@ -41,7 +41,7 @@ from coder.domain.access.route_scopes import named
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
-Answer = Callable[["Context", Caller, Query], Awaitable[Any]]
+Answer = Callable[["Context", Caller, Query], Awaitable[object]]
 Headers = list[tuple[bytes, bytes]]
 Reply = tuple[int, Headers, bytes]
 
@@ -50,14 +50,14 @@ ROUTES: dict[str, Answer] = {
     "/api/v2/workspaces": workspaces.show_list,
     "/api/v2/templates": templates.show_list,
 }
-_VIEWS = {
-    "/api/v2/users/me": users.get_user,
-    "/api/v2/workspaces": workspaces.get_workspaces,
-    "/api/v2/templates": templates.get_templates,
+_DECLARATIONS = {
+    "/api/v2/users/me": declaration_of(users.get_user),
+    "/api/v2/workspaces": declaration_of(workspaces.get_workspaces),
+    "/api/v2/templates": declaration_of(templates.get_templates),
 }
-"""Views that these replace: their declarations apply here, too."""
-_SCOPES = {path: named(declaration_of(view).scope) for path, view in _VIEWS.items()}
-_COMPRESSED = frozenset(path for path, view in _VIEWS.items() if declaration_of(view).compressed)
+"""Declarations of the views that these replace: they apply here, too."""
+_SCOPES = {path: named(declaration.scope) for path, declaration in _DECLARATIONS.items()}
+_COMPRESSED = frozenset(path for path, declaration in _DECLARATIONS.items() if declaration.compressed)
 _ROUTE_OF = {"/api/v2/users/me": "/api/v2/users/<user>"}
 """Route name in metrics and traces for a path that is no route of its own."""
 BUILD_INFO, ASSETS = "/api/v2/buildinfo", "/assets/"
@@ -74,7 +74,7 @@ def _value(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str:
     return next((value.decode("latin-1") for name, value in headers if name == wanted), "")
 
 
-async def _send(send: Any, status: int, headers: Headers, body: bytes) -> None:
+async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
     headers = [headers[0], (b"content-length", b"%d" % len(body)), *headers[1:]]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
@@ -144,7 +144,7 @@ class FastPath:
             status, body, extra = envelope_of(error)
             return status, [_JSON, *((name.lower().encode(), value.encode()) for name, value in extra)], body
 
-    async def _answer(self, answer: Answer, scope: Message) -> Any:
+    async def _answer(self, answer: Answer, scope: Message) -> object:
         # Same as `authenticated` and `count_request` of auth.py. No CSRF: only GETs. The listener put a trusted proxy's
         # address into `client` as well as into the Remote-Addr header there.
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}

@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import json
 import re
-import types
 import typing
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import datetime
 from enum import Enum
-from typing import Any, TypeVar, cast
+from types import GenericAlias, UnionType
+from typing import Never, TypeAlias, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -25,6 +25,7 @@ from coder.api.base import codec
 from coder.api.base.refusals import BAD_BODY, Invalid, InvalidFields, Refusal
 from coder.api.field_rules.table import NEW
 from coder.base.errors import causes
+from coder.base.json_types import Json, JsonObject
 from coder.coderd.http.server.body_bounds import check_json
 from coder.coderd.http.server.body_reading import received
 from coder.coderd.http.server.declarations import declared
@@ -42,7 +43,9 @@ Decoded = TypeVar("Decoded")
 _INT64 = 1 << 63
 _AT_ONCE = 32 << 10
 """Bytes of a body that are decoded on the event loop: about a millisecond."""
-_MISSING = object()
+_MISSING = msgspec.UNSET
+Hint: TypeAlias = type | UnionType | GenericAlias
+Zero: TypeAlias = Json | Callable[[], Json] | msgspec.UnsetType
 
 
 async def read_body(kind: type[T]) -> T:
@@ -65,7 +68,7 @@ async def read_body(kind: type[T]) -> T:
     return body
 
 
-async def read_document() -> Any:
+async def read_document() -> Json:
     """Return any JSON within the route's limit. Raises ValueError, TooLarge."""
     async with received(declared().limit) as raw:
         return await decoded(raw, json.loads)
@@ -77,7 +80,7 @@ async def decoded(raw: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
         check_json(raw)
         return decode(raw)
 
-    def count_and_decode() -> tuple[Decoded | None, Exception | None]:
+    def count_and_decode() -> tuple[Decoded, None] | tuple[None, Exception]:
         try:
             check_json(raw)
             return decode(raw), None
@@ -85,13 +88,13 @@ async def decoded(raw: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
             return None, _without_frames(refusal)
 
     # Decoding a large body would block other requests; for a small one a thread costs more.
-    value, refusal = await trio.to_thread.run_sync(count_and_decode, limiter=_parsers())
-    if refusal is None:
-        return cast("Decoded", value)
+    result = await trio.to_thread.run_sync(count_and_decode, limiter=_parsers())
+    if result[1] is None:
+        return result[0]
     try:
-        raise refusal
+        raise result[1]
     finally:
-        del refusal  # otherwise this frame, which its traceback holds, would hold it
+        del result  # otherwise this frame, which its traceback holds, would hold it
 
 
 def _without_frames(refusal: Exception) -> Exception:
@@ -129,7 +132,7 @@ def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow
     return body
 
 
-def _check_times(value: object, sent: object) -> None:
+def _check_times(value: object, sent: Json) -> None:
     """Check that Go could read every time: with its zone, and representable in UTC. The decoder accepts more, including
     times that cannot be compared or stored. Raises Invalid."""
     if isinstance(value, datetime):
@@ -179,9 +182,10 @@ def check_new(body: msgspec.Struct, required: Sequence[str] = ()) -> None:
         raise InvalidFields(*((name, required_detail()) for name in missing))
 
 
-def _decode(raw: bytes) -> Any:
+def _decode(raw: bytes) -> Json:
     try:
-        return msgspec.json.decode(raw)
+        document: Json = msgspec.json.decode(raw)
+        return document
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         try:
             return _decode_as_go(raw)
@@ -189,18 +193,20 @@ def _decode(raw: bytes) -> Any:
             raise Invalid(BAD_BODY, explain_syntax(raw) or str(error)) from error
 
 
-def _decode_as_go(raw: bytes) -> Any:
+def _decode_as_go(raw: bytes) -> Json:
     """Decode the first value; the rest is ignored, and invalid text becomes U+FFFD. Raises ValueError."""
     text = raw.decode("utf-8", "replace").lstrip()
     value, end = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode(text)
+    document: Json
     try:
-        return msgspec.json.decode(text[:end])
+        document = msgspec.json.decode(text[:end])
     except msgspec.DecodeError:  # halves of surrogate pairs
         whole = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
-        return msgspec.json.decode(whole.decode("utf-16", "replace"))
+        document = msgspec.json.decode(whole.decode("utf-16", "replace"))
+    return document
 
 
-def _refuse_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Never:
     raise ValueError(f"{name} is not JSON")
 
 
@@ -209,11 +215,11 @@ def required_detail(value: str = "") -> str:
     return f'Validation failed for tag "required" with value: "{value}"'
 
 
-def with_zeros(document: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
+def with_zeros(document: Mapping[str, Json], kind: type[msgspec.Struct]) -> JsonObject:
     """Return `document` with every absent or null field of `kind` that must have a value set to its zero value."""
-    fields = _fields(kind)  # type: ignore[arg-type]
+    fields = _fields(kind)
     lowered: dict[str, str] | None = None
-    filled: dict[str, Any] = {}
+    filled: JsonObject = {}
     for name, zero, nested, nullable in fields:
         value = document.get(name, _MISSING)
         if value is _MISSING:
@@ -239,13 +245,13 @@ def with_zeros(document: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
     return filled
 
 
-def _other_spellings(document: dict[str, Any], names: Set[str]) -> dict[str, str]:
+def _other_spellings(document: Mapping[str, Json], names: Set[str]) -> dict[str, str]:
     """Return lower case -> original spelling of the keys in `wanted`: other keys cost nothing."""
     return {lower: key for key in document if (lower := key.lower()) in names}
 
 
 @functools.cache
-def _fields(kind: type[Any]) -> tuple[tuple[str, Any, type[Any] | None, bool], ...]:
+def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, Zero, type[msgspec.Struct] | None, bool], ...]:
     """Return (wire name, zero value or _MISSING when the field has its own default, nested struct, nullable)."""
     hints = typing.get_type_hints(kind)
     result = []
@@ -259,13 +265,13 @@ def _fields(kind: type[Any]) -> tuple[tuple[str, Any, type[Any] | None, bool], .
     return tuple(result)
 
 
-def _options(hint: Any) -> tuple[Any, ...]:
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+def _options(hint: Hint) -> tuple[Hint, ...]:
+    if typing.get_origin(hint) in (typing.Union, UnionType):
         return typing.get_args(hint)
     return (hint,)
 
 
-def _nested(options: tuple[Any, ...]) -> type[Any] | None:
+def _nested(options: tuple[Hint, ...]) -> type[msgspec.Struct] | None:
     for option in options:
         if typing.get_origin(option) is list:
             option = typing.get_args(option)[0]
@@ -274,35 +280,38 @@ def _nested(options: tuple[Any, ...]) -> type[Any] | None:
     return None
 
 
-def _zero(hint: Any) -> Any:
+def _zero(hint: Hint) -> Zero:
     origin = typing.get_origin(hint) or hint
     if origin is typing.Literal:
         # Without an empty value the missing field is reported as required.
         return "" if "" in typing.get_args(hint) else _MISSING
     if isinstance(origin, type):
         if issubclass(origin, msgspec.Struct):
-            return lambda: with_zeros({}, origin)
+            return functools.partial(with_zeros, {}, origin)
         if issubclass(origin, Enum):
             return ""
-    return {
-        str: "",
-        bool: False,
-        int: 0,
-        float: 0.0,
-        list: list,
-        dict: dict,
-        UUID: str(NIL_UUID),
-        type(ZERO_TIME): "0001-01-01T00:00:00Z",
-    }.get(origin)  # Any: null
+    return _ZEROS.get(origin)  # Any: null
 
 
-def _is_zero(value: Any) -> bool:
+_ZEROS: dict[Hint, Zero] = {
+    str: "",
+    bool: False,
+    int: 0,
+    float: 0.0,
+    list: list,
+    dict: dict,
+    UUID: str(NIL_UUID),
+    type(ZERO_TIME): "0001-01-01T00:00:00Z",
+}
+
+
+def _is_zero(value: object) -> bool:
     if isinstance(value, UUID):
         return value == NIL_UUID
     return value in ("", None, 0, [], {}, msgspec.UNSET)
 
 
-def reply(value: Any, status: int = 200) -> Response:
+def reply(value: object, status: int = 200) -> Response:
     """Return a JSON response. `value` is a struct of `coder.api`, or anything msgspec encodes."""
     return Response(codec.encode(value), status, content_type="application/json; charset=utf-8")
 

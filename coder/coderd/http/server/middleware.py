@@ -12,11 +12,11 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
-from coder.appproxy.http.asgi import Message, Receive, Send
+from coder.appproxy.http.asgi import Application, Message, Receive, Send
 from coder.appproxy.http.client_address import TrustedProxies
 from coder.appproxy.http.rate_limits import NO_ANSWER
 from coder.appproxy.http.request_bounds import TOO_MANY_PARAMETERS, has_too_many
@@ -64,7 +64,7 @@ def response_headers() -> list[tuple[str, str]]:
 class Middleware:
     """ASGI application that the listener serves."""
 
-    def __init__(self, app: Any, ctx: Context) -> None:
+    def __init__(self, app: Application, ctx: Context) -> None:
         self.app = FastPath(app, ctx)
         self.ctx = ctx
         self._proxies = TrustedProxies(ctx.config)

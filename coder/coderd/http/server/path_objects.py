@@ -8,6 +8,8 @@ body is refused.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+from uuid import UUID
 
 from quart import request
 
@@ -17,7 +19,11 @@ from coder.coderd.services.access.workspace_access import load_template, load_wo
 from coder.coderd.services.templates.versions.loaded_versions import load_version
 from coder.coderd.services.workspaces.builds.builds import load_build
 
-_FIND: dict[str, tuple[str, Callable[..., Awaitable[object]]]] = {
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.domain.access.policy import Subject
+
+_FIND: dict[str, tuple[str, Callable[[Context, Subject, UUID], Awaitable[object]]]] = {
     "/api/v2/workspaces/<id:workspace>": ("workspace", load_workspace),
     "/api/v2/templates/<id:template>": ("template", load_template),
     "/api/v2/templateversions/<id:version>": ("version", load_version),

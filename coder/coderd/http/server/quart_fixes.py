@@ -14,9 +14,9 @@ Hypercorn's part is in `appproxy/http/hypercorn_fixes.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Generator
 from contextlib import AsyncExitStack
-from typing import Any, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import trio
 from quart import request as current_request
@@ -31,7 +31,12 @@ from werkzeug.exceptions import BadHost
 from werkzeug.routing import MapAdapter
 
 from coder.appproxy.http.request_bounds import PUBLIC_LIMIT
-from coder.coderd.http.server.declarations import route_of
+from coder.coderd.http.server.declarations import own_scope, route_of
+
+if TYPE_CHECKING:
+    from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
+    from quart.ctx import RequestContext, WebsocketContext
+    from quart.typing import ResponseTypes
 
 BODY_HIGH_WATER = 1 << 17
 """Bytes of a request body kept before the socket is left unread: no budget counts them yet."""
@@ -40,8 +45,8 @@ BODY_HIGH_WATER = 1 << 17
 class BoundedBody(TrioBody):
     """Request body with backpressure on its sender (1)."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, expected_content_length: int | None, max_content_length: int | None) -> None:
+        super().__init__(expected_content_length, max_content_length)
         self._drained = trio.Event()
         self._whole = False
         self._discarding = False
@@ -51,11 +56,12 @@ class BoundedBody(TrioBody):
         self._drained.set()
         return data
 
-    def __await__(self) -> Any:
+    def __await__(self) -> Generator[None, None, bytes]:
         # The caller reads the whole body: only max_content_length limits it.
         self._whole = True
         self._drained.set()
-        return super().__await__()
+        data: bytes = yield from super().__await__()
+        return data
 
     def append(self, data: bytes) -> None:
         if not self._discarding:
@@ -75,7 +81,8 @@ class BoundedBody(TrioBody):
 
 
 class BoundedRequest(TrioRequest):
-    body_class = BoundedBody  # type: ignore[assignment]
+    body_class = BoundedBody
+    body: BoundedBody
     at_end: AsyncExitStack
     """Resources to close when the request is over: answered, or abandoned before its response began (3)."""
 
@@ -88,18 +95,18 @@ def at_end() -> AsyncExitStack:
 class ExactWebsocketConnection(TrioASGIWebsocketConnection):
     """Delivers empty binary messages as such (4), and holds few (5)."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, app: QuartTrio, scope: WebsocketScope) -> None:
+        super().__init__(app, scope)
         self.send_channel, self.receive_channel = trio.open_memory_channel["bytes | str"](1)
 
-    async def handle_messages(self, nursery: trio.Nursery, receive: Any) -> None:  # type: ignore[override]
+    async def handle_messages(self, nursery: trio.Nursery, receive: ASGIReceiveCallable) -> None:  # type: ignore[override]
         while True:
             event = await receive()
             if event["type"] == "websocket.receive":
                 if not self.scope.get("coder_message_limit"):
                     continue
                 data = event.get("bytes")
-                message = data if data is not None else event["text"]
+                message = data if data is not None else event["text"] or ""
                 await websocket_received.send_async(message, _sync_wrapper=self.app.ensure_async)  # type: ignore[arg-type]
                 await self.send_channel.send(message)
             elif event["type"] == "websocket.disconnect":
@@ -110,14 +117,16 @@ class ExactWebsocketConnection(TrioASGIWebsocketConnection):
 class BoundedHTTPConnection(TrioASGIHTTPConnection):
     """Feeds a `BoundedBody` no faster than it is read (1); a complete body is sent in one message."""
 
-    _request: Any = None
+    _request: BoundedRequest | None = None
 
-    async def handle_request(self, nursery: trio.Nursery, request: Any, send: Any) -> None:  # type: ignore[override]
+    async def handle_request(  # type: ignore[override]
+        self, nursery: trio.Nursery, request: BoundedRequest, send: ASGISendCallable
+    ) -> None:
         self._request = request
         async with AsyncExitStack() as request.at_end:
             await super().handle_request(nursery, request, send)
 
-    async def _send_response(self, send: Any, response: Any) -> None:
+    async def _send_response(self, send: ASGISendCallable, response: ResponseTypes) -> None:
         if self._request is not None:
             self._request.body.discard()
         body = getattr(response, "response", None)
@@ -128,7 +137,9 @@ class BoundedHTTPConnection(TrioASGIHTTPConnection):
         await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
         await send({"type": "http.response.body", "body": body.data, "more_body": False})
 
-    async def handle_messages(self, nursery: trio.Nursery, request: Any, receive: Any) -> None:  # type: ignore[override]
+    async def handle_messages(  # type: ignore[override]
+        self, nursery: trio.Nursery, request: BoundedRequest, receive: ASGIReceiveCallable
+    ) -> None:
         while True:
             message = await receive()
             if message["type"] == "http.request":
@@ -142,6 +153,12 @@ class BoundedHTTPConnection(TrioASGIHTTPConnection):
         nursery.cancel_scope.cancel()
 
 
+class BuildUrl(Protocol):
+    """Function that builds the URL of a rule."""
+
+    def __call__(self, rule: MatchedRule, **values: str) -> tuple[str, str]: ...
+
+
 class MatchedRule(QuartRule):
     """Route that is only matched. The functions that build its URL are compiled on demand.
 
@@ -149,10 +166,10 @@ class MatchedRule(QuartRule):
     server's start (0.19 of 0.50 s).
     """
 
-    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+    def _compile_builder(self, append_unknown: bool = True) -> BuildUrl:
         compiled = super()._compile_builder
 
-        def build(rule: MatchedRule, **values: Any) -> tuple[str, str]:
+        def build(rule: MatchedRule, **values: str) -> tuple[str, str]:
             return compiled(append_unknown)(rule, **values)
 
         return build
@@ -163,7 +180,7 @@ class Application(QuartTrio):
 
     url_rule_class = MatchedRule  # type: ignore[assignment]
     asgi_http_class = BoundedHTTPConnection
-    asgi_websocket_class = ExactWebsocketConnection  # type: ignore[assignment]
+    asgi_websocket_class = ExactWebsocketConnection
     request_class = BoundedRequest
 
     def create_url_adapter(self, request: BaseRequestWebsocket | None) -> MapAdapter | None:
@@ -180,22 +197,24 @@ class Application(QuartTrio):
                 "localhost", request.root_path, None, request.scheme, request.method, request.path, query
             )
 
-    async def full_dispatch_request(self, request_context: Any = None) -> Any:
+    async def full_dispatch_request(self, request_context: RequestContext | None = None) -> ResponseTypes:
         """Record the route and its flag for the middleware, which sees paths only."""
         if request_context is not None and request_context.request.url_rule is not None:
             current = request_context.request
-            current.scope["coder_route"] = current.url_rule.rule
+            scope = own_scope(current)
+            scope["coder_route"] = request_context.request.url_rule.rule
             declaration = route_of(self.view_functions.get(current.endpoint or ""))
-            current.scope["coder_compressed"] = declaration is not None and declaration.compressed
+            scope["coder_compressed"] = declaration is not None and declaration.compressed
         return await super().full_dispatch_request(request_context)
 
-    async def full_dispatch_websocket(self, websocket_context: Any = None) -> Any:
+    async def full_dispatch_websocket(self, websocket_context: WebsocketContext | None = None) -> ResponseTypes | None:
         """Do the same for WebSockets."""
         if websocket_context is not None and websocket_context.websocket.url_rule is not None:
             current = websocket_context.websocket
-            current.scope["coder_route"] = current.url_rule.rule
+            scope = own_scope(current)
+            scope["coder_route"] = websocket_context.websocket.url_rule.rule
             declaration = route_of(self.view_functions.get(current.endpoint or ""))
-            current.scope["coder_message_limit"] = declaration.limit if declaration is not None else PUBLIC_LIMIT
+            scope["coder_message_limit"] = declaration.limit if declaration is not None else PUBLIC_LIMIT
         return await super().full_dispatch_websocket(websocket_context)
 
 

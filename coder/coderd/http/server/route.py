@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from quart import Blueprint, Response
 
 from coder.appproxy.http.request_bounds import PUBLIC_LIMIT
 from coder.coderd.http.server import audited
 from coder.coderd.http.server.auth import authenticated, caller
-from coder.coderd.http.server.declarations import JSON, LIMIT, NOTHING, Route
+from coder.coderd.http.server.declarations import JSON, LIMIT, NOTHING, JsonShape, Route, Search, Shapes
 from coder.coderd.services.access.authorization import require_scope
 from coder.domain.access.rate_budgets import Budget
 from coder.domain.access.route_scopes import BY_SECRET, Scope, Unscoped, named
 
 if TYPE_CHECKING:
+    from quart.typing import RouteCallable
+
     from coder.coderd.http.server.audit_rules import Audited
 
 P = ParamSpec("P")
 T = TypeVar("T")
-View = TypeVar("View", bound=Callable[..., Awaitable[Response | None]])
+Answer = TypeVar("Answer", bound=Response | None)
+"""Result of a view; that of a WebSocket's is None."""
 WEBSOCKET = "WEBSOCKET"
 _STRANGERS = frozenset({Unscoped.PUBLIC, Unscoped.OPTIONAL, Unscoped.CLIENT, Unscoped.APPLICATION, Unscoped.STREAM})
 """Callers that may send a body before authentication."""
@@ -37,25 +40,25 @@ def route(
     rule: str | Sequence[str],
     *,
     scope: Scope,
-    answers: Any = NOTHING,
+    answers: Shapes = NOTHING,
     status: int = 200,
-    others: Mapping[int, Any] | None = None,
+    others: Mapping[int, Shapes] | None = None,
     refuses: Sequence[int] = (),
-    body: Any = None,
+    body: JsonShape | None = None,
     required: Sequence[str] = (),
     allow_empty: bool = False,
     takes: str = JSON,
     limit: int = 0,
-    query: Mapping[str, Any] | None = None,
+    query: Mapping[str, type | Search] | None = None,
     wants: Sequence[str] = (),
     audit: Audited | None = None,
     budget: Budget | Sequence[Budget] = (),
     compressed: bool = False,
     asks_itself: bool = False,
-) -> Callable[[View], View]:
+) -> Callable[[Callable[P, Awaitable[Answer]]], Callable[P, Awaitable[Answer]]]:
     """Declare the view below it. The parameters are those of `declarations.Route`; several rules share the view."""
 
-    def add(view: View) -> View:
+    def add(view: Callable[P, Awaitable[Answer]]) -> Callable[P, Awaitable[Answer]]:
         methods = (method,) if isinstance(method, str) else tuple(method)
         reads = body is not None or takes != JSON
         usual = PUBLIC_LIMIT if scope in _STRANGERS else LIMIT
@@ -80,33 +83,34 @@ def route(
             compressed=compressed,
             asks_itself=asks_itself,
         )
-        _register(blueprint, declaration)
+        _register(blueprint, declaration, view)
         return view
 
     return add
 
 
-def _register(blueprint: Blueprint, declaration: Route) -> None:
-    guarded = _guarded(declaration)
-    declaration.view.route = declaration  # type: ignore[attr-defined]
+def _register(blueprint: Blueprint, declaration: Route, view: Callable[P, Awaitable[Response | None]]) -> None:
+    guarded = _guarded(declaration, view)
+    view.__dict__["route"] = declaration
     name = declaration.view.__name__
     for rule in declaration.rules:
         if declaration.websocket:
             blueprint.add_websocket(rule, name, guarded)
         else:
-            blueprint.add_url_rule(rule, name, guarded, methods=list(declaration.methods))
+            answering = cast("RouteCallable", guarded)  # None is the result of a WebSocket's view only
+            blueprint.add_url_rule(rule, name, answering, methods=list(declaration.methods))
 
 
-def _guarded(declaration: Route) -> Callable[..., Awaitable[Any]]:
-    guarded: Any = (
-        declaration.view if declaration.audit is None else audited.around(declaration.view, declaration.audit)
-    )
+def _guarded(
+    declaration: Route, view: Callable[P, Awaitable[Response | None]]
+) -> Callable[P, Awaitable[Response | None]]:
+    guarded = view if declaration.audit is None else audited.around(view, declaration.audit)
     if declaration.signed_in:
         guarded = authenticated(_within_scope(guarded, declaration.scope))
-    guarded.route = declaration
+    guarded.__dict__["route"] = declaration
     if declaration.scope in BY_SECRET:
-        guarded.counts_itself = True
-    return cast("Callable[..., Awaitable[Any]]", guarded)
+        guarded.__dict__["counts_itself"] = True
+    return guarded
 
 
 def _within_scope(view: Callable[P, Awaitable[T]], scope: Scope) -> Callable[P, Awaitable[T]]:

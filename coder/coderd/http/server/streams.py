@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from enum import Enum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from quart import Response, request, websocket
 
@@ -25,12 +25,18 @@ from coder.coderd.services.access.session_revocation import (
 )
 
 _T = TypeVar("_T")
-_OVER = object()
+
+
+class _End(Enum):
+    OVER = "over"
+
+
+_OVER = _End.OVER
 _PING = b"event: ping\n\n"
 _SSE_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
-async def sse(source: AsyncIterator[Any], *, ping_first: bool = False) -> Response:
+async def sse(source: AsyncIterator[_T], *, ping_first: bool = False) -> Response:
     """Send `event: data` for each value."""
     at_end().push_async_callback(source.aclose)  # type: ignore[attr-defined]
     first = await anext(source, None)
@@ -58,22 +64,22 @@ async def while_allowed(ask: Callable[[], Awaitable[_T]], follow: Callable[[_T],
         await websocket.close(CLOSE_CODE, RIGHTS_CHANGED)
 
 
-def _event(value: Any) -> bytes:
+def _event(value: object) -> bytes:
     return _PING if value is None else b"event: data\ndata: " + codec.encode(value) + b"\n\n"
 
 
-def _twin(value: Any) -> Any:
+def _twin(value: _T | None) -> dict[str, str | _T] | None:
     """Return nothing for a pause: a WebSocket is kept alive by its own ping frames."""
     return None if value is None else {"type": "data", "data": value}
 
 
-async def events_over_websocket(source: AsyncIterator[Any], *, ping_first: bool = False) -> None:
+async def events_over_websocket(source: AsyncIterator[_T], *, ping_first: bool = False) -> None:
     """Send the WebSocket form of `sse`: `{"type": "data", "data": value}`."""
     await over_websocket(source, _twin, ping_first=ping_first)
 
 
 async def over_websocket(
-    source: AsyncIterator[Any], shape: Callable[[Any], Any] | None = None, *, ping_first: bool = False
+    source: AsyncIterator[_T], shape: Callable[[_T | None], object] | None = None, *, ping_first: bool = False
 ) -> None:
     """Send one text message for each value (converted by `shape`); close with 1000 when the source ends.
 
@@ -93,13 +99,13 @@ async def over_websocket(
         await websocket.close(1000, "")
 
 
-async def _send_shaped(value: Any, shape: Callable[[Any], Any] | None) -> None:
+async def _send_shaped(value: _T | None, shape: Callable[[_T | None], object] | None) -> None:
     text = value if shape is None else shape(value)
     if text is not None:
         await _send(text)
 
 
-async def _send(value: Any) -> None:
+async def _send(value: object) -> None:
     await websocket.send(codec.encode(value).decode())
 
 

@@ -7,13 +7,13 @@ has no sources: it contains the finished document (`scripts/generate-openapi`) a
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import trio
-from quart import Blueprint, Response, current_app, request
+from quart import Blueprint, Quart, Response, current_app, request
 
 from coder.api.base import codec
 from coder.api.base.refusals import NotFound
+from coder.base.json_types import Json
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import BYTES, HTML, NOTHING
 from coder.coderd.http.server.route import route
@@ -40,14 +40,14 @@ class ApiDescription:
         self._lock = trio.Lock()
         self._data = b""
 
-    async def read(self, app: Any) -> bytes:
+    async def read(self, app: Quart) -> bytes:
         async with self._lock:
             if not self._data:
                 self._data = await trio.to_thread.run_sync(write_document, app)
         return self._data
 
 
-def write_document(app: Any) -> bytes:
+def write_document(app: Quart) -> bytes:
     """Return the document as JSON; takes seconds of CPU where it is not packaged."""
     if PACKAGED.is_file():
         return PACKAGED.read_bytes()
@@ -77,7 +77,7 @@ async def page() -> Response:
     return _file("page.html", "text/html; charset=utf-8")
 
 
-@route(blueprint, "GET", "/doc.json", scope=PUBLIC, budget=PUBLIC_ROUTE, answers=Any, refuses=(404,))
+@route(blueprint, "GET", "/doc.json", scope=PUBLIC, budget=PUBLIC_ROUTE, answers=Json, refuses=(404,))
 async def document() -> Response:
     """Return the API's description as an OpenAPI document."""
     _require_enabled()

@@ -6,11 +6,10 @@ like any route.
 
 from __future__ import annotations
 
-from typing import Any
-
 from quart import Blueprint, Response
 
 from coder.api.base.refusals import Forbidden, NotFound
+from coder.base.json_types import Json
 from coder.coderd.http.server.auth import subject
 from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.route import route
@@ -23,18 +22,18 @@ blueprint = Blueprint("unsupported", __name__)
 _ANY = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
-@route(blueprint, "GET", "/api/v2/ai/providers", scope="deployment_config:read", answers=list[Any])
+@route(blueprint, "GET", "/api/v2/ai/providers", scope="deployment_config:read", answers=list[Json])
 async def get_ai_providers() -> Response:
     require(subject(), "read", Class("deployment_config"), hidden=False)
     return reply([])
 
 
-@route(blueprint, "GET", "/api/experimental/chats", scope="chat:read", answers=list[Any])
+@route(blueprint, "GET", "/api/experimental/chats", scope="chat:read", answers=list[Json])
 async def get_chats() -> Response:
     return reply([])
 
 
-@route(blueprint, "GET", "/api/experimental/chats/by-workspace", scope="chat:read", answers=dict[str, Any])
+@route(blueprint, "GET", "/api/experimental/chats/by-workspace", scope="chat:read", answers=dict[str, Json])
 async def get_chats_by_workspace() -> Response:
     """Return the latest chat of each requested workspace: none."""
     return reply({})
@@ -46,7 +45,7 @@ def _require_templates() -> None:
         raise NotFound
 
 
-@route(blueprint, "GET", "/api/v2/templatebuilder/bases", scope="template:read", answers=dict[str, list[Any]])
+@route(blueprint, "GET", "/api/v2/templatebuilder/bases", scope="template:read", answers=dict[str, list[Json]])
 async def get_template_builder_bases() -> Response:
     _require_templates()
     return reply({"bases": []})
@@ -57,7 +56,7 @@ async def get_template_builder_bases() -> Response:
     "GET",
     "/api/v2/templatebuilder/modules",
     scope="template:read",
-    answers=dict[str, list[Any]],
+    answers=dict[str, list[Json]],
     compressed=True,
 )
 async def get_template_builder_modules() -> Response:

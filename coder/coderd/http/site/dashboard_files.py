@@ -12,7 +12,7 @@ import re
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, ParamSpec
 from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, request
@@ -27,7 +27,7 @@ from coder.coderd.services.site.install_scripts import install_ps1, install_sh
 from coder.domain.access.rate_budgets import unlimited
 from coder.domain.apps.app_addresses import frame_source
 
-View = TypeVar("View", bound=Callable[..., Awaitable[Any]])
+P = ParamSpec("P")
 Headers = list[tuple[str, str]]
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ _PERMISSIONS = (
 )
 
 
-def from_files(view: View) -> View:
+def from_files(view: Callable[P, Awaitable[Response]]) -> Callable[P, Awaitable[Response]]:
     """Wrap views that are not routes of the API, which have declarations."""
     view.budgets = (FROM_FILES,)  # type: ignore[attr-defined]
     return view

@@ -8,7 +8,7 @@ import html
 import resource
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 from quart import Blueprint, Response, redirect, request, websocket
 
@@ -80,7 +80,7 @@ def _text(report: HealthcheckReport) -> str:
     "/health",
     scope="debug_info:read",
     query={"force": str, "format": str},
-    answers=(HealthcheckReport, dict[str, Any], TEXT),
+    answers=(HealthcheckReport, JsonObject, TEXT),
 )
 @_owners
 async def get_health() -> Response:
@@ -164,7 +164,7 @@ def _page(title: str, *lines: str) -> Response:
     return Response(f"{body}{html.escape(text)}</pre></body></html>", content_type="text/html; charset=utf-8")
 
 
-@route(blueprint, "GET", "/expvar", scope="debug_info:read", answers=dict[str, Any])
+@route(blueprint, "GET", "/expvar", scope="debug_info:read", answers=JsonObject)
 @_owners
 async def get_expvar() -> Response:
     usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -186,7 +186,7 @@ async def get_metrics() -> Response:
     return Response(text, content_type="text/plain; version=0.0.4; charset=utf-8; escaping=underscores")
 
 
-@route(blueprint, "GET", "/derp/traffic", scope="debug_info:read", answers=list[dict[str, Any]])
+@route(blueprint, "GET", "/derp/traffic", scope="debug_info:read", answers=list[JsonObject])
 @_owners
 async def get_derp_traffic() -> Response:
     relay = context().services.relay.derp.server
@@ -196,8 +196,8 @@ async def get_derp_traffic() -> Response:
 
 @route(blueprint, "GET", "/pprof", scope="debug_info:read", status=307)
 @_owners
-async def get_pprof() -> Any:
-    return redirect("/api/v2/debug/pprof/", 307)
+async def get_pprof() -> Response:
+    return cast("Response", redirect("/api/v2/debug/pprof/", 307))  # the application makes them of its own class
 
 
 @route(blueprint, "GET", "/pprof/", scope="debug_info:read", answers=HTML)

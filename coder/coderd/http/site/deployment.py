@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import trio
 from quart import Blueprint, Response, websocket
@@ -21,6 +19,7 @@ from coder.api.site.deployment import (
     UpdateAppearanceConfig,
     UpdateCheckResponse,
 )
+from coder.base.json_types import Json, JsonObject
 from coder.base.version import BUILD_VERSION
 from coder.coderd.config.experiments import served_experiments
 from coder.coderd.http.server.auth import context, credentials, subject
@@ -44,7 +43,7 @@ _MAP_CHECK = 5.0
 class CspReport(msgspec.Struct, rename={"csp_report": "csp-report"}):
     """Report of a browser; its fields differ."""
 
-    csp_report: dict[str, Any] = msgspec.field(default_factory=dict)
+    csp_report: JsonObject = msgspec.field(default_factory=dict)
 
 
 @route(blueprint, "GET", "/updatecheck", scope=PUBLIC, answers=UpdateCheckResponse)
@@ -67,7 +66,7 @@ async def get_ssh() -> Response:
     return reply(deployment.ssh_config(context()))
 
 
-@route(blueprint, "GET", "/deployment/config", scope="deployment_config:read", answers=dict[str, Any])
+@route(blueprint, "GET", "/deployment/config", scope="deployment_config:read", answers=JsonObject)
 async def get_config() -> Response:
     """Return options with their values and sources, and the tree; secrets are left out."""
     return reply(deployment_config.configuration(context(), subject()))
@@ -84,7 +83,7 @@ async def get_licenses() -> Response:
     return reply([])
 
 
-@route(blueprint, "POST", "/licenses", scope="license:create", answers=list[Any])
+@route(blueprint, "POST", "/licenses", scope="license:create", answers=list[Json])
 async def post_license() -> Response:
     licenses.refuse_license(subject())
     return reply([])
@@ -97,13 +96,13 @@ async def post_refresh_entitlements() -> Response:
     return message("Entitlements updated", 201)
 
 
-@route(blueprint, "DELETE", "/licenses/<int:license_id>", scope="license:delete", answers=list[Any])
+@route(blueprint, "DELETE", "/licenses/<int:license_id>", scope="license:delete", answers=list[Json])
 async def delete_license(license_id: int) -> Response:  # noqa: ARG001 - part of the path
     licenses.refuse_deletion(subject())
     return reply([])
 
 
-@route(blueprint, "DELETE", "/licenses/trial", scope="license:delete", answers=list[Any])
+@route(blueprint, "DELETE", "/licenses/trial", scope="license:delete", answers=list[Json])
 async def delete_trial() -> Response:
     """Return 405: there is no trial, as in the release we follow."""
     licenses.refuse_deletion(subject())

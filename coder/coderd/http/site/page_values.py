@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import html
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quart import request
 
@@ -75,7 +75,7 @@ def _tag(name: str, value: str) -> str:
 
 
 async def _values(ctx: Context) -> dict[str, str]:
-    values: dict[str, Any] = dict.fromkeys(NAMES, "")
+    values: dict[str, object] = dict.fromkeys(NAMES, "")
     appearance = await deployment.appearance(ctx)
     values |= {
         "csrf-token": request.cookies.get("csrf_token") or str(request.scope.get("coder_csrf", "")),
@@ -95,7 +95,7 @@ async def _values(ctx: Context) -> dict[str, str]:
     return {name: value if isinstance(value, str) else codec.encode(value).decode() for name, value in values.items()}
 
 
-async def _of_caller(ctx: Context, caller: Caller) -> dict[str, Any]:
+async def _of_caller(ctx: Context, caller: Caller) -> dict[str, object]:
     own = await members.organizations_of(ctx, caller.subject, caller.user.id)
     return {
         "user": user_views.user_view(caller.user),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from quart import Blueprint, Response, request
 
 from coder.api.tasks.tasks import (
@@ -16,6 +14,7 @@ from coder.api.tasks.tasks import (
     TasksListResponse,
     UpdateTaskInputRequest,
 )
+from coder.base.json_types import Json
 from coder.coderd.http.agents.agents import by_agent, current_agent
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
@@ -184,7 +183,7 @@ async def post_resume(user: str, task: str) -> Response:
     "POST",
     "/v2/workspaceagents/me/tasks/<id:task>/log-snapshot",
     scope=AGENT,
-    body=Any,
+    body=Json,
     limit=MAX_SNAPSHOT,
     query={"format": str},
     status=204,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -26,7 +25,7 @@ from coder.api.templates.template_versions import (
     TemplateVersionVariable,
 )
 from coder.api.workspaces.builds import WorkspaceResource
-from coder.base.json_types import Json
+from coder.base.json_types import Json, JsonObject
 from coder.coderd.http.provisioning.job_logs import send_job_logs, stream_job_logs
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
@@ -208,7 +207,7 @@ async def get_resources(version: str) -> Response:
     return reply(await version_contents.list_resources(context(), subject(), path_uuid(version)))
 
 
-@route(blueprint, "GET", (f"{_VERSION}/schema", f"{_VERSION}/parameters"), scope="template:read", answers=list[Any])
+@route(blueprint, "GET", (f"{_VERSION}/schema", f"{_VERSION}/parameters"), scope="template:read", answers=list[Json])
 async def get_withdrawn_list(version: str) -> Response:
     """Return an empty list of a removed kind of parameters; old clients still request it."""
     await load_version(context(), subject(), path_uuid(version))
@@ -224,7 +223,7 @@ async def get_withdrawn_list(version: str) -> Response:
     f"{_VERSION}/dynamic-parameters/evaluate",
     scope="template:read",
     body=DynamicParametersRequest,
-    answers=dict[str, Any],
+    answers=JsonObject,
     refuses=(425,),
 )
 async def post_evaluate(version: str) -> Response:
@@ -309,7 +308,7 @@ def _owner_of(body: DynamicParametersRequest, default: UUID) -> UUID:
     return body.owner_id if isinstance(body.owner_id, UUID) and body.owner_id.int else default
 
 
-def _texts(inputs: object) -> dict[str, str]:
+def _texts(inputs: Json) -> dict[str, str]:
     """Validate the inputs. Raises Invalid."""
     if inputs is None:
         return {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from quart import Blueprint, Response
@@ -15,6 +14,7 @@ from coder.api.templates.parameters import UserParameter, WorkspaceBuildParamete
 from coder.api.workspaces.build_requests import CreateWorkspaceBuildRequest, UpdateWorkspaceBuildStateRequest
 from coder.api.workspaces.build_timings import WorkspaceBuildTimings
 from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
+from coder.base.json_types import Json
 from coder.coderd.http.provisioning.job_logs import send_job_logs, stream_job_logs
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
@@ -158,7 +158,7 @@ async def get_timings(build: str) -> Response:
     return reply(await build_timings.get_timings(context(), subject(), path_uuid(build)))
 
 
-@route(blueprint, "GET", "/workspacebuilds/<id:build>/state", scope="template:update", answers=Any)
+@route(blueprint, "GET", "/workspacebuilds/<id:build>/state", scope="template:update", answers=Json)
 async def get_state(build: str) -> Response:
     """Return the Terraform state: it contains secrets, so for template managers only (others get NotFound)."""
     state = await build_state.get_state(context(), subject(), path_uuid(build))

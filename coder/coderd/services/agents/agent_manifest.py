@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from coder.base.json_types import as_list, as_object, as_text
 from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.store.agents.agent_apps import AppRow
 from coder.coderd.store.agents.agent_metadata import MetadataRow
@@ -145,9 +146,9 @@ def monitoring_configuration(
     kind = agent_pb2.GetResourcesMonitoringConfigurationResponse
     monitoring = current.agent.resources_monitoring or {}
     message = kind(config=kind.Config(num_datapoints=20, collection_interval_seconds=10))
-    memory = monitoring.get("memory")
+    memory = as_object(monitoring.get("memory"))
     if memory:
         message.memory.enabled = bool(memory.get("enabled"))
-    for volume in monitoring.get("volumes") or ():
-        message.volumes.add(enabled=bool(volume.get("enabled")), path=volume.get("path", ""))
+    for volume in map(as_object, as_list(monitoring.get("volumes"))):
+        message.volumes.add(enabled=bool(volume.get("enabled")), path=as_text(volume.get("path")))
     return message

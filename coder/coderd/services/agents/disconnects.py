@@ -74,7 +74,9 @@ async def record_events(tx: Tx, current: CurrentAgent, events: Sequence[FlightRe
     if unexplained is None and (evidence.record_lost or rebuilt):
         return  # a machine that connects for the first time, or was disconnected because it is another agent now
     verdict = name_cause(evidence)
-    stored = [{"at": event.at.isoformat(), "kind": event.kind, "data": event.data} for event in events]
+    stored: list[store.StoredEvent] = [
+        {"at": event.at.isoformat(), "kind": event.kind, "data": event.data} for event in events
+    ]
     values: store.DisconnectReport = {
         "told_at": now,
         "cause": verdict.cause,

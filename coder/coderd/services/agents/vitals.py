@@ -72,8 +72,11 @@ async def get_lights(ctx: Context, subject: Subject, agent_id: UUID) -> AgentLig
     )
     connected = status == "connected"
     host = row.host or {}
-    path = PathReading(**{key: host.get(key) for key in _PEERS}, **(row.path or {}))
-    known = HostReading(**{key: value for key, value in host.items() if key not in _PEERS}) if row.host else None
+    between = row.path or {}
+    path = PathReading(
+        between.get("round_trip_ms"), between.get("loss_percent"), host.get("direct"), host.get("relayed")
+    )
+    known = _host_reading(host) if row.host else None
     return AgentLights(
         host=_present(host_indicator(known, row.host_at, now), now),
         agent=_present(
@@ -88,6 +91,20 @@ async def get_lights(ctx: Context, subject: Subject, agent_id: UUID) -> AgentLig
             now,
         ),
         path=_present(path_indicator(path, row.path_at, row.host_at, now, connected=connected), now),
+    )
+
+
+def _host_reading(stored: store.HostVitals) -> HostReading:
+    return HostReading(
+        disk_used=stored.get("disk_used"),
+        disk_total=stored.get("disk_total"),
+        memory_used=stored.get("memory_used"),
+        memory_total=stored.get("memory_total"),
+        memory_pressure=stored.get("memory_pressure"),
+        load=stored.get("load"),
+        cores=stored.get("cores"),
+        uptime_s=stored.get("uptime_s"),
+        clock_off_s=stored.get("clock_off_s"),
     )
 
 

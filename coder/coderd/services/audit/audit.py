@@ -85,7 +85,7 @@ def entry_of(event: AuditEvent, now: datetime) -> EntryRow:
         resource_target=snapshot.target if snapshot else "",
         resource_icon=snapshot.icon if snapshot else "",
         action=event.action,
-        diff=changed,
+        diff={**changed},
         status_code=event.status_code,
         additional_fields=additional,
         request_id=event.origin.request_id,

@@ -14,7 +14,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from coder.api.base import codec
 from coder.api.base.refusals import Refusal
-from coder.base.json_types import Json
+from coder.base.json_types import Json, as_text
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import AuditSnapshot as AuditSnapshot
 from coder.coderd.store.engine.names import as_id
@@ -132,7 +132,7 @@ async def _key(ctx: Context, subject: Subject, reference: ObjectReference) -> UU
 
 def _belonging_to(snapshot: AuditSnapshot) -> AuditSnapshot:
     """Return the user of a key: keys have no UUID, so their entries have the user's."""
-    return AuditSnapshot(_uuid(snapshot.state["user_id"]), snapshot.target, None, "", "", snapshot.state)
+    return AuditSnapshot(_uuid(as_text(snapshot.state["user_id"])), snapshot.target, None, "", "", snapshot.state)
 
 
 def _uuid(text: str) -> UUID | None:

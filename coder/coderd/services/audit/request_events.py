@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.base.json_types import Json
+from coder.base.json_types import Json, as_text
 from coder.coderd.services.audit import audit
 from coder.coderd.services.audit.audit import AuditEvent
 from coder.coderd.services.notifications import notifications
@@ -43,7 +43,7 @@ async def _record_event(tx: Tx, event: AuditEvent, site: NotificationSite, now: 
     if not event.succeeded:
         return
     if event.kind == "task" and event.action == "create" and event.after is not None:
-        workspace = await store.take_snapshot(tx, "workspace", UUID(event.after.state["workspace_id"]))
+        workspace = await store.take_snapshot(tx, "workspace", UUID(as_text(event.after.state["workspace_id"])))
         await _record_event(tx, replace(event, kind="workspace", after=workspace), site, now)
     handler = _HANDLERS.get(event.kind)
     if handler is None:
@@ -119,9 +119,9 @@ async def _about_workspace(tx: Tx, event: AuditEvent) -> list[Notification]:
     snapshot = event.after
     if snapshot is None or snapshot.id is None:
         return []
-    owner_id = UUID(snapshot.state["owner_id"])
+    owner_id = UUID(as_text(snapshot.state["owner_id"]))
     if event.action == "create":
-        template = await system_templates.get_template(tx, UUID(snapshot.state["template_id"]))
+        template = await system_templates.get_template(tx, UUID(as_text(snapshot.state["template_id"])))
         admins = await notification_store.list_admins(tx, _TEMPLATE_ADMINS, snapshot.organization_id)
         labels = {
             "workspace": snapshot.target,

@@ -19,7 +19,7 @@ import trio
 
 from coder.api.base.refusals import BadGateway, Unauthenticated
 from coder.base.errors import CoderError
-from coder.base.json_types import JsonObject
+from coder.base.json_types import JsonObject, as_object
 from coder.base.log import get_logger
 from coder.coderd.config.settings import struct_value
 from coder.coderd.services.foundation.outgoing_requests import fetch
@@ -107,7 +107,7 @@ class OidcProvider:
         config = self._ctx.config
         document = await self._discover()
         methods = document.get("code_challenge_methods_supported")
-        params = struct_value(config.oidc_auth_url_params) or {}
+        params = as_object(struct_value(config.oidc_auth_url_params))
         return ProviderEndpoint(
             client_id=config.oidc_client_id,
             client_secret=config.oidc_client_secret,

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from coder.base.ids import new_uuid
 from coder.base.json_types import Json
-from coder.coderd.config.settings import struct_value
+from coder.coderd.config.settings import struct_mapping
 from coder.coderd.services.people.members import leave_organization
 from coder.coderd.services.people.organization_settings import (
     effective_organization_sync,
@@ -66,7 +66,7 @@ async def _site_roles(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, 
     if not config.oidc_user_role_field:
         return
     named = identity.mapped(
-        identity.words_of(claims, config.oidc_user_role_field), struct_value(config.oidc_user_role_mapping) or {}
+        identity.words_of(claims, config.oidc_user_role_field), struct_mapping(config.oidc_user_role_mapping)
     )
     roles = [role for role in (*config.oidc_user_role_default, *named) if role in SITE_ROLES and role != "member"]
     user = await system_users.get_user(tx, user_id, keep=True)
@@ -90,7 +90,7 @@ async def _groups(
             ctx.config.oidc_group_regex_filter,
             ctx.config.oidc_group_auto_create,
         )
-        mapping = struct_value(ctx.config.oidc_group_mapping) or {}
+        mapping = struct_mapping(ctx.config.oidc_group_mapping)
     if not field:
         return
     values = identity.matching(identity.words_of(claims, field), pattern)

@@ -14,6 +14,7 @@ from coder.api.base import codec
 from coder.api.base.refusals import BAD_BODY, Invalid
 from coder.api.base.struct import ApiStruct
 from coder.api.login.oauth2 import GroupSyncSettings, OrganizationSyncSettings, RoleSyncSettings
+from coder.base.json_types import as_list, as_object
 from coder.coderd.config.settings import struct_value
 from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import require
@@ -107,9 +108,9 @@ async def effective_organization_sync(ctx: Context, tx: Tx) -> OrganizationSyncS
     if await has_organization_sync(tx):
         return await load_organization_sync(tx)
     config = ctx.config
-    named = struct_value(config.oidc_organization_mapping) or {}
+    named = as_object(struct_value(config.oidc_organization_mapping))
     mapping = {
-        str(value): [configured] if isinstance(configured, str) else list(configured or [])
+        str(value): [configured] if isinstance(configured, str) else [str(name) for name in as_list(configured)]
         for value, configured in named.items()
     }
     return OrganizationSyncSettings(

@@ -26,7 +26,7 @@ from coder.coderd.store.agents.agent_scripts import ScriptRow
 from coder.coderd.store.agents.agents import AgentRow, LogSourceRow
 from coder.coderd.store.engine.turns import Turns
 from coder.coderd.store.provisioning import resources as resource_store
-from coder.coderd.store.provisioning.resources import ResourceRow
+from coder.coderd.store.provisioning.resources import ResourceMetadata, ResourceRow
 from coder.domain.agents.agents import environment_of
 from coder.domain.agents.sub_agents import AGENT_NAME, APP_SLUG
 from coder.rpc.proto import agent_pb2
@@ -139,7 +139,7 @@ async def _own_ids(tx: Tx, apps: list[AppRow], workspace_id: UUID | None) -> lis
 def _resource_row(
     resource: pb.Resource, job_id: UUID, transition: WorkspaceTransition, now: datetime, position: int
 ) -> ResourceRow:
-    metadata = [
+    metadata: list[ResourceMetadata] = [
         {"key": item.key, "value": item.value, "sensitive": item.sensitive}
         for item in resource.metadata
         if not item.is_null

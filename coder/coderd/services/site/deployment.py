@@ -16,6 +16,7 @@ from coder.api.site.deployment import (
     SSHConfigResponse,
     UpdateAppearanceConfig,
 )
+from coder.base.json_types import as_list, as_object, as_text
 from coder.base.version import BUILD_VERSION
 from coder.coderd.config.settings import struct_value
 from coder.coderd.services.access.authorization import may
@@ -80,7 +81,10 @@ def _support_links(ctx: Context) -> list[LinkConfig]:
     resolved = ctx.config.resolved
     configured = struct_value(resolved["support_links"]) if resolved else None
     if configured:
-        return [LinkConfig(name=link["name"], target=link["target"], icon=link.get("icon", "")) for link in configured]
+        return [
+            LinkConfig(name=as_text(link["name"]), target=as_text(link["target"]), icon=as_text(link.get("icon", "")))
+            for link in map(as_object, as_list(configured))
+        ]
     bug = "https://github.com/coder/coder/issues/new?labels=needs+triage&body=Version: "
     return [
         LinkConfig(name="Documentation", target=documentation_url(ctx), icon="docs"),

@@ -78,11 +78,10 @@ def _json_value(option: ServerOption, value: object) -> Json:
         return value // timedelta(microseconds=1) * 1000
     if option.kind == "string-array":
         return [*value] or None if isinstance(value, list | tuple) else None
+    plain: Json = to_builtins(value, enc_hook=str)
     if option.kind == "struct":
         # Mappings default to an empty one, lists to null: Go's clients decode each into its type.
-        document: Json = struct_value(value) or ({} if option.default else None)
-        return document
-    plain: Json = to_builtins(value, enc_hook=str)
+        return struct_value(plain) or ({} if option.default else None)
     return plain
 
 

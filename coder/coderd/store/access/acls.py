@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Table, Text, Update, func, literal, literal_column, or_, select, update
+from sqlalchemy import Text, Update, func, literal, literal_column, or_, select, update
 
 from coder.coderd.store.access.keys import notify_sharing_revoked
 from coder.coderd.store.engine.names import as_uuid
+from coder.coderd.store.engine.sql_types import Query, SqlColumn, SqlTable
 from coder.coderd.store.tables.people import group_members, groups, organization_members, organizations, users
 from coder.coderd.store.tables.templates import templates
 from coder.coderd.store.tables.workspaces import workspaces
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from coder.api.base.enums import GroupSource
     from coder.coderd.store.engine.database import Tx
 
-_NOBODY: ColumnElement[Any] = literal_column("'{}'::jsonb")
+_NOBODY: SqlColumn = literal_column("'{}'::jsonb")
 
 T = TypeVar("T")
 
@@ -69,7 +70,7 @@ async def _groups(tx: Tx, ids: Sequence[UUID]) -> list[AclGroup]:
         .scalar_subquery()
     )
     listed = select(func.count()).where(group_members.c.group_id == groups.c.id).correlate(groups).scalar_subquery()
-    query = (
+    query: Query = (
         select(
             groups.c.id,
             groups.c.name,
@@ -86,8 +87,7 @@ async def _groups(tx: Tx, ids: Sequence[UUID]) -> list[AclGroup]:
         .where(groups.c.id.in_(ids))
         .order_by(groups.c.name)
     )
-    rows: Any = await tx.execute(query)
-    return [AclGroup(*row) for row in rows]
+    return [AclGroup(*row) for row in await tx.execute(query)]
 
 
 def by_id(acl: Mapping[str, T]) -> dict[str, T]:
@@ -136,7 +136,7 @@ async def revoke_user(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
     await _write_and_notify(tx, _without(workspaces, organization_id, user_id))
 
 
-def _without(table: Table, organization_id: UUID, user_id: UUID) -> Update:
+def _without(table: SqlTable, organization_id: UUID, user_id: UUID) -> Update:
     lists, key = table.c.user_acl, literal(str(user_id), Text)
     matching = update(table).where(table.c.organization_id == organization_id, lists.has_key(key))
     return matching.values(user_acl=lists.op("-", return_type=lists.type)(key))

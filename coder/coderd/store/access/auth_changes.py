@@ -7,7 +7,15 @@ payload: several changes in one transaction are one notice.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.engine.interfaces import DBAPICursor, ExecutionContext
+
+    from coder.coderd.store.engine.sql_types import ColumnValue
 
 CHANNEL = "identity_changed"
 
@@ -26,17 +34,24 @@ _NAMED = re.compile(rf"\b(?:{'|'.join(TABLES)})\b")
 _MARK = "identity_changed"
 
 
-def watch_statements(engine: Any) -> None:
+def watch_statements(engine: Engine) -> None:
     """Mark the connection of every statement that may write to one of the tables."""
     from sqlalchemy import event
 
     @event.listens_for(engine, "before_cursor_execute")
-    def note(connection: Any, _cursor: Any, statement: str, _values: Any, _context: Any, _many: bool) -> None:
+    def note(
+        connection: Connection,
+        _cursor: DBAPICursor,
+        statement: str,
+        _values: Collection[ColumnValue],
+        _context: ExecutionContext | None,
+        _many: bool,
+    ) -> None:
         # A SELECT that writes (through a function) is reported by the trigger alone.
         if not statement.startswith("SELECT") and _NAMED.search(statement):
             connection.info[_MARK] = True
 
 
-def take_mark(connection: Any) -> bool:
+def take_mark(connection: Connection | None) -> bool:
     """Return whether the transaction wrote to the tables, and clear the mark."""
-    return bool(connection.info.pop(_MARK, False))
+    return connection is not None and bool(connection.info.pop(_MARK, False))

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy import String, and_, cast, func, or_, select, update
+from sqlalchemy import String, and_, func, or_, select, update
 
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.tables.people import api_keys
@@ -52,7 +52,7 @@ async def delete_build_keys_of_member(tx: Tx, organization_id: UUID, user_id: UU
 
     Includes tokens from before migration 0035, which are found by the name of their workspace.
     """
-    name = func.concat(cast(workspaces.c.owner_id, String), "_", cast(workspaces.c.id, String), "_session_token")
+    name = func.concat(workspaces.c.owner_id.cast(String), "_", workspaces.c.id.cast(String), "_session_token")
     own = select(name).where(workspaces.c.owner_id == user_id, workspaces.c.organization_id == organization_id)
     from_build = or_(api_keys.c.build_organization_id == organization_id, api_keys.c.token_name.in_(own))
     await key_store.delete_keys(tx, and_(api_keys.c.user_id == user_id, from_build))

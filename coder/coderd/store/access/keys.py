@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from uuid import UUID
 
-from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select, text, tuple_, update
+from sqlalchemy import TextClause, and_, bindparam, case, delete, func, insert, or_, select, text, tuple_, update
 
 from coder.coderd.store.engine.pubsub import notify, notify_all
-from coder.coderd.store.engine.sql_types import ColumnValues
+from coder.coderd.store.engine.sql_types import ColumnValues, SqlColumn, SqlValues
 from coder.coderd.store.tables.oauth2 import (
     oauth2_provider_app_codes,
     oauth2_provider_app_made_keys,
@@ -97,6 +97,7 @@ class KeyUser:
 
 
 KEY_COLUMNS = tuple(api_keys.c[name] for name in KeyRow.__slots__)
+Item = TypeVar("Item")
 _USER_NAMES = KeyUser.__slots__[:13]
 _USER_COLUMNS = tuple(users.c[name] for name in _USER_NAMES)
 
@@ -116,7 +117,7 @@ _CUSTOM = text(
 )
 
 
-def _extra(sql: Any, name: str) -> Any:
+def _extra(sql: TextClause, name: str) -> SqlColumn:
     from sqlalchemy import literal_column
 
     return literal_column(sql.text).label(name)
@@ -131,28 +132,36 @@ _FIND_CALLER = (
 "Built once: composing a statement costs as much as running it."
 
 
-def _user(values: Sequence[Any]) -> KeyUser:
-    named: dict[str, Any] = dict(zip(_USER_NAMES, values[:13], strict=True))
+_Permissions: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
+
+
+def _user(values: SqlValues) -> KeyUser:
+    named = dict(zip(_USER_NAMES, values[:13], strict=True))
     organization_roles, group_ids, custom_roles = _memberships(values[13:])
     return KeyUser(**named, organization_roles=organization_roles, group_ids=group_ids, custom_roles=custom_roles)
 
 
-def _memberships(values: Sequence[Any]) -> tuple[_OrganizationRoles, frozenset[UUID], _CustomRoles]:
-    memberships, groups, custom = values
+def _memberships(values: SqlValues) -> tuple[_OrganizationRoles, frozenset[UUID], _CustomRoles]:
+    memberships: Sequence[tuple[str, list[str]]] = _json(values[0])
+    groups: list[UUID] | None = values[1]
+    custom: Sequence[tuple[str, str, str, _Permissions]] = _json(values[2])
     return (
-        {UUID(o): frozenset(roles) for o, roles in _json(memberships)},
+        {UUID(o): frozenset(roles) for o, roles in memberships},
         frozenset(groups or ()),
-        {(UUID(o), name): _custom_role(name, title, permissions) for o, name, title, permissions in _json(custom)},
+        {(UUID(o), name): _custom_role(name, title, permissions) for o, name, title, permissions in custom},
     )
 
 
-def _json(value: Any) -> Any:
+def _json(value: str | Sequence[Item] | None) -> Sequence[Item]:
     import json
 
-    return json.loads(value) if isinstance(value, str) else (value or ())
+    if not isinstance(value, str):
+        return value or ()
+    items: Sequence[Item] = json.loads(value)
+    return items
 
 
-def _custom_role(name: str, title: str, permissions: Mapping[str, Any]) -> BuiltinRole:
+def _custom_role(name: str, title: str, permissions: _Permissions) -> BuiltinRole:
     def table(level: str) -> dict[str, frozenset[str]]:
         return {resource: frozenset(actions) for resource, actions in permissions.get(level, {}).items()}
 
@@ -311,7 +320,6 @@ async def _lock_build_keys(tx: Tx, condition: ColumnElement[bool]) -> list[str]:
 
 
 _MADE = oauth2_provider_app_made_keys
-Item = TypeVar("Item")
 _MOST_NAMED = 5000
 """Maximum ids per statement, which may have 32,767 values: an application has as many consents as there are users."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import JSON, bindparam, delete, func, select, update
@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by, insert
 from coder.coderd.store.engine.metadata import Uuid
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.engine.rows import column_values, json_time
-from coder.coderd.store.engine.sql_types import SqlRow
+from coder.coderd.store.engine.sql_types import SqlRow, SqlValues
 from coder.coderd.store.tables.agents import workspace_agents, workspace_app_statuses, workspace_apps
 from coder.coderd.store.tables.builds import workspace_builds
 
@@ -116,7 +116,7 @@ def _app_detail(row: SqlRow) -> AppDetail:
     return AppDetail(app, statuses)
 
 
-def app_status_from(items: Sequence[Any]) -> AppStatusRow:
+def app_status_from(items: SqlValues) -> AppStatusRow:
     """Return a row from a JSON list, in the order of its fields."""
     ids = [UUID(items[index]) for index in (0, 2, 3, 4)]
     return AppStatusRow(ids[0], json_time(items[1]), ids[1], ids[2], ids[3], items[5], items[6], items[7])

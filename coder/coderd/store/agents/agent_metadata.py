@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import bindparam, select, text
 
 from coder.coderd.store.engine.metadata import Uuid
+from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.tables.agents import workspace_agent_metadata
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ async def update_metadata(tx: Tx, results: Mapping[tuple[UUID, str], tuple[str, 
     if not results:
         return
     places = sorted(results)
-    values: dict[str, list[Any]] = {
+    values: ColumnValues = {
         "agents": [agent_id for agent_id, _ in places],
         "keys": [key for _, key in places],
         "values": [results[place][0] for place in places],

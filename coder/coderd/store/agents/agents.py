@@ -10,12 +10,13 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 from uuid import UUID
 
 from sqlalchemy import JSON, ColumnElement, and_, any_, bindparam, exists, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
+from coder.base.json_types import JsonObject
 from coder.coderd.store.agents.agent_apps import AppRow, put_app
 from coder.coderd.store.agents.agent_metadata import MetadataRow
 from coder.coderd.store.agents.agent_scripts import ScriptRow
@@ -78,8 +79,8 @@ class AgentRow:
     display_order: int
     logs_length: int
     logs_overflowed: bool
-    resources_monitoring: dict[str, Any]
-    devcontainers: list[dict[str, Any]]
+    resources_monitoring: JsonObject
+    devcontainers: list[dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,8 +352,8 @@ class AgentChanges(TypedDict, total=False):
     display_order: int
     logs_length: int
     logs_overflowed: bool
-    resources_monitoring: dict[str, Any]
-    devcontainers: list[dict[str, Any]]
+    resources_monitoring: JsonObject
+    devcontainers: list[dict[str, str]]
     deleted: bool
 
 
@@ -388,7 +389,7 @@ class AliveLink:
 
     agent_id: UUID
     link_id: UUID
-    path: dict[str, Any] | None
+    path: JsonObject | None
 
 
 _MARK_ALIVE = text(

@@ -6,11 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
+from typing import TYPE_CHECKING, Required, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import and_, delete, func, insert, select, text, update
+from sqlalchemy import ColumnElement, and_, delete, func, insert, select, text, update
 
+from coder.base.json_types import JsonObject
 from coder.coderd.store.tables.agents import workspace_agent_disconnects as disconnects
 from coder.coderd.store.tables.agents import workspace_agents as agents
 
@@ -20,6 +21,37 @@ if TYPE_CHECKING:
 
 KEPT = 100
 """Ours: disconnects kept of one agent."""
+
+
+class StoredEvent(TypedDict):
+    """Event of a flight record."""
+
+    at: str
+    kind: str
+    data: dict[str, str | float | bool | None]
+
+
+class HostVitals(TypedDict, total=False):
+    """Reading of a machine, and the numbers of its peers."""
+
+    disk_used: int | None
+    disk_total: int | None
+    memory_used: int | None
+    memory_total: int | None
+    memory_pressure: float | None
+    load: float | None
+    cores: int | None
+    uptime_s: float | None
+    clock_off_s: float | None
+    direct: int | None
+    relayed: int | None
+
+
+class PathVitals(TypedDict, total=False):
+    """Reading of the path between agent and server."""
+
+    round_trip_ms: float | None
+    loss_percent: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +66,14 @@ class DisconnectRow:
     """Time at which the agent reported its events."""
     cause: str
     detail: str
-    events: list[dict[str, Any]]
+    events: list[StoredEvent]
 
 
 @dataclass(frozen=True, slots=True)
 class VitalsRow:
-    host: dict[str, Any] | None
+    host: HostVitals | None
     host_at: datetime | None
-    path: dict[str, Any] | None
+    path: PathVitals | None
     path_at: datetime | None
 
 
@@ -51,7 +83,7 @@ class DisconnectReport(TypedDict, total=False):
     told_at: datetime
     cause: Required[str]
     detail: Required[str]
-    events: list[dict[str, Any]]
+    events: list[StoredEvent]
 
 
 class NewDisconnect(DisconnectReport, total=False):
@@ -62,7 +94,7 @@ class NewDisconnect(DisconnectReport, total=False):
     returned_at: datetime
 
 
-def _of(workspace_id: UUID, agent_name: str) -> Any:
+def _of(workspace_id: UUID, agent_name: str) -> ColumnElement[bool]:
     return and_(disconnects.c.workspace_id == workspace_id, disconnects.c.agent_name == agent_name)
 
 
@@ -106,7 +138,7 @@ _PUT_VITALS = text(
 )
 
 
-async def put_vitals(tx: Tx, readings: Mapping[UUID, tuple[dict[str, Any], datetime]]) -> None:
+async def put_vitals(tx: Tx, readings: Mapping[UUID, tuple[JsonObject, datetime]]) -> None:
     """Store the readings of machines and their times, by agent: one statement for any number."""
     ids = sorted(readings)
     values = {

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, FromClause, Select, Table, Text, case, func, insert, literal, or_, select
+from sqlalchemy import ColumnElement, Select, Text, case, func, insert, literal, or_, select
 
+from coder.base.json_types import Json, JsonObject
 from coder.coderd.store.engine.rows import column_values
-from coder.coderd.store.engine.sql_types import Query, SqlColumn
+from coder.coderd.store.engine.sql_types import ColumnValue, Query, SqlColumn, SqlFrom, SqlTable
 from coder.coderd.store.tables.agents import workspace_agent_tokens
 from coder.coderd.store.tables.audit import audit_logs
 from coder.coderd.store.tables.builds import workspace_builds
@@ -61,9 +62,9 @@ class EntryRow:
     resource_target: str
     resource_icon: str
     action: AuditAction
-    diff: dict[str, Any]
+    diff: JsonObject
     status_code: int
-    additional_fields: dict[str, Any]
+    additional_fields: JsonObject
     request_id: UUID
 
 
@@ -124,7 +125,7 @@ async def count_entries(tx: Tx, which: EntryFilter) -> int:
 
 def _conditions(which: EntryFilter) -> list[ColumnElement[bool]]:
     log = audit_logs.c
-    candidates: list[tuple[Any, Callable[[], ColumnElement[bool]]]] = [
+    candidates: list[tuple[str | UUID | datetime | None, Callable[[], ColumnElement[bool]]]] = [
         (which.resource_type, lambda: log.resource_type == which.resource_type),
         (which.resource_id, lambda: log.resource_id == which.resource_id),
         (which.resource_target, lambda: log.resource_target == which.resource_target),
@@ -154,7 +155,7 @@ def _by_user(condition: ColumnElement[bool]) -> ColumnElement[bool]:
 class Tracked:
     """Query for the state of one kind of object."""
 
-    table: Table
+    table: SqlTable
     columns: tuple[str, ...]
     target: SqlColumn
     secret: tuple[str, ...] = ()
@@ -163,7 +164,7 @@ class Tracked:
     icon: SqlColumn | None = None
     owner: SqlColumn | None = None
     """Name of the owning user, for links."""
-    joined: FromClause | None = None
+    joined: SqlFrom | None = None
     extra: tuple[SqlColumn, ...] = ()
     """Computed fields, labelled."""
 
@@ -320,10 +321,12 @@ class AuditSnapshot:
     organization_id: UUID | None
     icon: str
     owner: str
-    state: dict[str, Any]
+    state: JsonObject
 
 
-async def take_snapshot(tx: Tx, kind: str, key: Any, organization_id: UUID | None = None) -> AuditSnapshot | None:
+async def take_snapshot(
+    tx: Tx, kind: str, key: ColumnValue, organization_id: UUID | None = None
+) -> AuditSnapshot | None:
     """Return the object by its key; None when there is none."""
     how = TRACKED[kind]
     identity = how.table.c.id if how.id is None else how.id
@@ -343,7 +346,7 @@ async def take_snapshot(tx: Tx, kind: str, key: Any, organization_id: UUID | Non
     return AuditSnapshot(object_id, row[1] or "", row[2], row[3] or "", row[4] or "", state)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Json | UUID | datetime | date | bytes) -> Json:
     """Convert a value to JSON types."""
     if isinstance(value, UUID):
         return str(value)
@@ -373,7 +376,7 @@ class BuildFacts:
 
 
 async def get_build_facts(tx: Tx, job_id: UUID) -> BuildFacts | None:
-    statement = (
+    statement: Query = (
         select(
             workspaces.c.id,
             workspaces.c.name,
@@ -393,11 +396,11 @@ async def get_build_facts(tx: Tx, job_id: UUID) -> BuildFacts | None:
         .join(users, users.c.id == workspaces.c.owner_id)
         .where(workspace_builds.c.job_id == job_id)
     )
-    row: Any = (await tx.execute(statement)).one_or_none()
+    row = (await tx.execute(statement)).one_or_none()
     return BuildFacts(*row) if row else None
 
 
-_EXISTENCE: dict[str, tuple[Table, str]] = {
+_EXISTENCE: dict[str, tuple[SqlTable, str]] = {
     "user": (users, "deleted"),
     "template": (templates, "deleted"),
     "workspace": (workspaces, "deleted"),

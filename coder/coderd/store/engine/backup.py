@@ -15,8 +15,9 @@ import tarfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
+from io import BufferedRandom
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 import trio
@@ -167,14 +168,24 @@ async def _load(url: str, dump: Path, programs: Programs) -> None:
         await _run(programs, "pg_restore", ["--exit-on-error", "--no-owner", "--no-acl"], url, stdin=file)
 
 
-async def _run(programs: Programs, name: str, args: list[str], url: str, **streams: Any) -> None:
+async def _run(
+    programs: Programs,
+    name: str,
+    args: list[str],
+    url: str,
+    *,
+    stdin: IO[bytes] | None = None,
+    stdout: IO[bytes] | None = None,
+) -> None:
     program, options = client_program(programs.data_path, name, programs.bin_dir)
     public, password = await trio.to_thread.run_sync(_without_password, url)
-    options |= {"env": child_env({"PGPASSWORD": password} if password else None)} | streams
+    options["env"] = child_env({"PGPASSWORD": password} if password else None)
+    if stdin is not None:
+        options["stdin"] = stdin
     command = [str(program), *args, f"--dbname={public}"]
 
     def run() -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(command, stderr=subprocess.PIPE, check=False, **options)
+        return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, check=False, **options)
 
     done = await trio.to_thread.run_sync(run)
     if done.returncode:
@@ -201,7 +212,7 @@ def _pairs(parameters: Mapping[str, str]) -> str:
     return " ".join(f"{name}='{value}'" for name, value in quoted.items())
 
 
-def _private(path: Path) -> Any:
+def _private(path: Path) -> BufferedRandom:
     path.unlink(missing_ok=True)
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w+b")
 

@@ -13,12 +13,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, unquote_plus
 
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.coderd.store.engine.connection_tls import FILES, MODES, tls_arguments
+from coder.coderd.store.engine.connection_tls import FILES, MODES, ConnectArguments, tls_arguments
 from coder.coderd.store.engine.password_file import find_password
 from coder.net.aws_login import PARAMETER, login_of
 
@@ -78,10 +77,10 @@ class ConnectionString:
 
     parameters: Mapping[str, str] = field(repr=False)
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> ConnectArguments:
         """Return keyword arguments of `asyncpg.connect`. Raises CoderError `bad_database_url`."""
         given = self.parameters
-        arguments: dict[str, Any] = {name: given[name] for name in PASSED & given.keys()}
+        arguments: ConnectArguments = {name: given[name] for name in PASSED & given.keys()}
         hosts = _list(given, "host")
         if hosts:
             arguments["host"] = hosts

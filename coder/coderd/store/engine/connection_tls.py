@@ -7,12 +7,17 @@ modes trust the system's certificate authorities.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from coder.base.errors import CoderError
 
+ConnectArgument: TypeAlias = (
+    str | int | float | list[str] | list[int] | Mapping[str, str] | ssl.SSLContext | Callable[[], str]
+)
+ConnectArguments: TypeAlias = dict[str, ConnectArgument]
+"""Keyword arguments of `asyncpg.connect`."""
 MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 FILES = frozenset(
     {
@@ -34,10 +39,10 @@ _VERSIONS = {
 }
 
 
-def tls_arguments(given: Mapping[str, str]) -> dict[str, Any]:
+def tls_arguments(given: Mapping[str, str]) -> ConnectArguments:
     """Return `ssl` and `direct_tls` of `asyncpg.connect`. Raises CoderError `bad_database_url` for unusable files."""
     mode = given.get("sslmode") or ("verify-full" if given.get("sslrootcert") == "system" else "")
-    arguments: dict[str, Any] = {"direct_tls": True} if given.get("sslnegotiation") == "direct" else {}
+    arguments: ConnectArguments = {"direct_tls": True} if given.get("sslnegotiation") == "direct" else {}
     if not mode:
         mode = "prefer" if FILES & given.keys() else ""
     if mode == "disable":
@@ -49,7 +54,7 @@ def tls_arguments(given: Mapping[str, str]) -> dict[str, Any]:
     return {**arguments, "ssl": _context(mode, given)}
 
 
-def _optional_files(given: Mapping[str, str]) -> dict[str, Any]:
+def _optional_files(given: Mapping[str, str]) -> ConnectArguments:
     from urllib.parse import urlencode
 
     files = {name: str(Path(given[name]).expanduser()) for name in ("sslcert", "sslkey") if given.get(name)}
@@ -86,7 +91,7 @@ def _context(mode: str, given: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
-def _load(name: str, path: str, load: Any) -> None:
+def _load(name: str, path: str, load: Callable[[str], None]) -> None:
     try:
         load(str(Path(path).expanduser()))
     except (OSError, ssl.SSLError, ValueError) as error:

@@ -15,13 +15,14 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 import outcome
 import trio
+from sqlalchemy import QueuePool
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from coder.base.errors import CoderError
 from coder.base.exception_groups import single_failure
@@ -86,7 +87,7 @@ class LoopThread:
         """Run `make()` on the loop. A cancelled caller cancels the coroutine and waits for its end."""
         await trio.lowlevel.checkpoint_if_cancelled()
         loop, token, task = self._started(), trio.lowlevel.current_trio_token(), trio.lowlevel.current_task()
-        state = _Crossing()
+        state: _Crossing[T] = _Crossing()
 
         def start() -> None:
             try:
@@ -105,7 +106,7 @@ class LoopThread:
             except trio.RunFinishedError:
                 pass  # the program ended; there is no waiting caller
 
-        def abort(raise_cancel: Any) -> trio.lowlevel.Abort:
+        def abort(raise_cancel: trio.lowlevel.RaiseCancelT) -> trio.lowlevel.Abort:
             state.raise_cancel = raise_cancel
             loop.call_soon_threadsafe(lambda: state.task.cancel() if state.task else None)
             return trio.lowlevel.Abort.FAILED
@@ -124,11 +125,11 @@ class LoopThread:
             del result
 
 
-class _Crossing:
+class _Crossing(Generic[T]):
     __slots__ = ("raise_cancel", "task")
 
     def __init__(self) -> None:
-        self.task: asyncio.Task[Any] | None = None
+        self.task: asyncio.Task[T] | None = None
         self.raise_cancel: Callable[[], None] | None = None
 
 
@@ -227,8 +228,8 @@ class Database:
 
     def pool(self) -> PoolState:
         """Return the state of the pool, for metrics; does not wait."""
-        pool: Any = self._engine.sync_engine.pool
-        in_use, idle = pool.checkedout(), pool.checkedin()
+        pool = self._engine.sync_engine.pool
+        in_use, idle = (pool.checkedout(), pool.checkedin()) if isinstance(pool, QueuePool) else (0, 0)
         return PoolState(self._size_limit, in_use, idle)
 
     def notices(self) -> PgListening:
@@ -244,7 +245,9 @@ class Database:
 
         return await self._cross(fn, unit)
 
-    async def _cross(self, fn: Any, unit: Callable[[], Coroutine[None, None, T]]) -> T:
+    async def _cross(
+        self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], unit: Callable[[], Coroutine[None, None, T]]
+    ) -> T:
         with contextlib.ExitStack() as surrounding:
             for observe in self.observers:
                 surrounding.enter_context(observe(getattr(fn, "__name__", "work")))
@@ -278,7 +281,7 @@ class Database:
         return await self._thread.call(make)
 
     @property
-    def engine(self) -> Any:
+    def engine(self) -> AsyncEngine:
         """Return the engine itself, for migrations only."""
         return self._engine
 

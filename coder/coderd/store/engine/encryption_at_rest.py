@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Column, Table, delete, select, update
+from sqlalchemy import Column, delete, select, update
 
+from coder.coderd.store.engine.sql_types import SqlTable
 from coder.coderd.store.tables.people import external_auth_links, git_ssh_keys, user_links
 from coder.coderd.store.tables.site_configs import site_configs
 from coder.coderd.store.tables.user_secrets import user_secrets
@@ -17,7 +18,7 @@ from coder.coderd.store.tables.user_secrets import user_secrets
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-_WHOLE: tuple[tuple[Table, Column[str]], ...] = (
+_WHOLE: tuple[tuple[SqlTable, Column[str]], ...] = (
     (user_links, user_links.c.oauth_access_token),
     (user_links, user_links.c.oauth_refresh_token),
     (external_auth_links, external_auth_links.c.access_token),

@@ -7,9 +7,8 @@ schema test need the complete set).
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
-from sqlalchemy import MetaData
+from sqlalchemy import Dialect, MetaData
 from sqlalchemy.dialects.postgresql import ARRAY, BYTEA, JSONB, TIMESTAMP
 from sqlalchemy.dialects.postgresql import UUID as _UUID
 from sqlalchemy.types import Text, TypeDecorator
@@ -32,7 +31,7 @@ class _Timestamp(TypeDecorator[datetime]):
     impl = TIMESTAMP(timezone=True)
     cache_ok = True
 
-    def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
 
 

@@ -10,7 +10,7 @@ import socket
 import ssl
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 from sqlalchemy import text
@@ -22,7 +22,10 @@ from coder.coderd.store.engine.availability import DRIVER_ERRORS, DatabaseAwayEr
 from coder.coderd.store.engine.sessions import require_own_sessions
 
 if TYPE_CHECKING:
-    from coder.coderd.store.engine.database import Database
+    from sqlalchemy import Connection
+
+    from coder.coderd.store.engine.connection_tls import ConnectArgument
+    from coder.coderd.store.engine.database import Database, Tx
 
 MIGRATION_LOCK = 0x636F646572  # any constant: "coder"
 _FOLDER = Path(__file__).parents[1] / "migrations"
@@ -72,8 +75,8 @@ async def wait_for_database(database: Database, patience: float = PATIENCE) -> N
 
 
 def _unreachable(database: Database, error: BaseException) -> CoderError:
-    hosts, ports = (_as_list(database.connect_arguments.get(name)) for name in ("host", "port"))
-    ports = ports or [5432]
+    hosts, port = _as_list(database.connect_arguments.get("host")), database.connect_arguments.get("port")
+    ports = port if isinstance(port, list) else [port or 5432]
     places = [f"{host}:{ports[min(at, len(ports) - 1)]}" for at, host in enumerate(hosts) if not host.startswith("/")]
     server = f" at {', '.join(places)}" if places else ""
     if isinstance(error, socket.gaierror):
@@ -85,8 +88,8 @@ def _unreachable(database: Database, error: BaseException) -> CoderError:
     return CoderError("database_unreachable", f"the PostgreSQL server{server} cannot be used", way)
 
 
-def _as_list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else [value] if value else []
+def _as_list(value: ConnectArgument | None) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list | tuple) else [str(value)] if value else []
 
 
 async def migrate(database: Database) -> None:
@@ -95,7 +98,7 @@ async def migrate(database: Database) -> None:
     if _is_current(current):
         return
     _log.info("updating the database", from_revision=current or "nothing", to_revision=known_revisions()[-1])
-    await database.call(lambda: _upgrade(database.engine))
+    await database.call(lambda: _upgrade(database))
 
 
 def _is_current(revision: str) -> bool:
@@ -120,15 +123,15 @@ async def reached_revision(database: Database) -> str:
         raise _unreachable(database, reason) from reason
 
 
-async def _current_revision(connection: Any) -> str:
+async def _current_revision(connection: Tx) -> str:
     exists = (await connection.execute(text("SELECT to_regclass('alembic_version')::text"))).scalar_one()
     if not exists:
         return ""
     return (await connection.execute(text("SELECT version_num FROM alembic_version"))).scalar() or ""
 
 
-async def _upgrade(engine: Any) -> None:
-    async with engine.connect() as connection:
+async def _upgrade(database: Database) -> None:
+    async with database.engine.connect() as connection:
         await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
         await connection.commit()
         try:
@@ -141,7 +144,7 @@ async def _upgrade(engine: Any) -> None:
             await connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": MIGRATION_LOCK})
 
 
-def _run_alembic(connection: Any) -> None:
+def _run_alembic(connection: Connection) -> None:
     # Alembic's template engine would highlight sources in its error pages, and keeps 5 MB of lexers for it in the
     # server's memory. None tells the import system that a module is absent; the engine then does without.
     sys.modules.setdefault("mako.ext.pygmentplugin", None)  # type: ignore[arg-type]

@@ -17,7 +17,6 @@ import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import trio
 
@@ -34,7 +33,7 @@ from coder.coderd.store.engine.postgres_cluster import (
     make_folder,
     temporary_root,
 )
-from coder.coderd.store.engine.postgres_process import running_pid, spawn_options
+from coder.coderd.store.engine.postgres_process import SpawnOptions, running_pid, spawn_options
 from coder.coderd.store.engine.postgres_programs import find_client_programs, find_programs
 from coder.coderd.store.engine.postgres_supervisor import PostgresSupervisor
 
@@ -75,7 +74,7 @@ def builtin_url(data_path: Path) -> str:
     return cluster_of(data_path, find_account(data_path)).url
 
 
-def client_program(data_path: Path, name: str, bin_dir: str = "") -> tuple[Path, dict[str, Any]]:
+def client_program(data_path: Path, name: str, bin_dir: str = "") -> tuple[Path, SpawnOptions]:
     """Return `pg_dump` or `pg_restore`, and the subprocess options that run it as a user the built-in database accepts.
 
     Without a built-in database the program runs as the current user, and no folder is created for it.

@@ -10,9 +10,9 @@ import os
 import pwd
 import stat
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from coder.base.errors import CoderError
 
@@ -173,7 +173,7 @@ def is_reachable(path: Path, account: Account) -> bool:
 
 
 @contextlib.contextmanager
-def temporary_root(account: Account) -> Any:
+def temporary_root(account: Account) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="coder-ephemeral-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o711 if account.switch else 0o700)
         yield folder
@@ -187,7 +187,7 @@ def give_to_owner(handle: int, cluster: Cluster) -> None:
 
 
 @contextlib.contextmanager
-def locked(cluster: Cluster) -> Any:
+def locked(cluster: Cluster) -> Iterator[None]:
     """Hold the lock that keeps a data directory to one server."""
     handle = os.open(cluster.root / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

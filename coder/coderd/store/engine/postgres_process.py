@@ -11,10 +11,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, TypedDict
 
 import trio
 
@@ -36,9 +36,20 @@ _POLL = 0.5
 """Seconds between polls of a process where the system cannot notify of its end."""
 
 
-def spawn_options(cluster: Cluster) -> dict[str, Any]:
+class SpawnOptions(TypedDict, total=False):
+    """Arguments of `subprocess` for a program of the cluster's account."""
+
+    cwd: str
+    env: Mapping[str, str]
+    stdin: int | IO[bytes]
+    user: int
+    group: int
+    extra_groups: list[int]
+
+
+def spawn_options(cluster: Cluster) -> SpawnOptions:
     account = cluster.account
-    options: dict[str, Any] = {"cwd": "/", "env": child_env(), "stdin": subprocess.DEVNULL}
+    options: SpawnOptions = {"cwd": "/", "env": child_env(), "stdin": subprocess.DEVNULL}
     if account.switch:
         options |= {"user": account.uid, "group": account.gid, "extra_groups": []}
     return options

@@ -8,13 +8,15 @@ reads only, and no JSON parameters.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy.dialects.postgresql import asyncpg
 
-from coder.coderd.store.engine.sql_types import Query
+from coder.coderd.store.engine.sql_types import ColumnValue, ColumnValues, Query
 
 if TYPE_CHECKING:
+    from asyncpg import Connection, Record
+
     from coder.coderd.store.engine.database import Tx
 
 _DIALECT = asyncpg.dialect()  # type: ignore[no-untyped-call]
@@ -31,12 +33,12 @@ class PreparedStatement:
         if "POSTCOMPILE" in self.sql:
             raise ValueError("IN with a list has no fixed text: compare with ANY(array) instead")
         self._names: list[str] = list(compiled.positiontup or ())
-        self._values: dict[str, Any] = dict(compiled.params)
+        self._values: ColumnValues = dict(compiled.params)
 
-    async def fetch(self, tx: Tx, **values: Any) -> list[Any]:
+    async def fetch(self, tx: Tx, **values: ColumnValue) -> list[Record]:
         """Return rows, which slice into tuples."""
         # Not `get_raw_connection()`: it creates a greenlet to hand out an open connection.
-        connection: Any = tx.sync_connection.connection.driver_connection  # type: ignore[union-attr]
+        connection: Connection = tx.sync_connection.connection.driver_connection  # type: ignore[union-attr]
         known = {**self._values, **values}
-        rows: list[Any] = await connection.fetch(self.sql, *(known[name] for name in self._names))
+        rows: list[Record] = await connection.fetch(self.sql, *(known[name] for name in self._names))
         return rows

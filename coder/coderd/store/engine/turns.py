@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING
 from sqlalchemy import insert
 
 from coder.coderd.store.engine.database import let_others_run
-from coder.coderd.store.engine.sql_types import ColumnValue
+from coder.coderd.store.engine.sql_types import ColumnValue, SqlTable
 
 if TYPE_CHECKING:
-    from sqlalchemy import Table
-
     from coder.coderd.store.engine.database import Tx
 
 TURN = 0.002
@@ -40,7 +38,7 @@ class Turns:
             self._until = time.perf_counter() + TURN
 
 
-async def insert_rows(tx: Tx, table: Table, rows: Iterable[Mapping[str, ColumnValue]]) -> None:
+async def insert_rows(tx: Tx, table: SqlTable, rows: Iterable[Mapping[str, ColumnValue]]) -> None:
     """Insert all rows in order; each is generated when its statement is built."""
     waiting = iter(rows)
     while values := list(islice(waiting, ROWS)):

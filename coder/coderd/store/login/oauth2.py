@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 from uuid import UUID
 
 from sqlalchemy import and_, delete, exists, func, insert, or_, select, union_all, update
@@ -47,7 +47,7 @@ class OAuth2AppRow:
     callback_url: str
     redirect_uris: Sequence[str]
     public_client: bool
-    registration: Mapping[str, Any] | None
+    registration: Mapping[str, Json] | None
     registration_token_hash: bytes | None
     legacy: bool = False
     """Whether it may omit PKCE: set by an owner for a program without support."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import and_, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from coder.base.json_types import Json
 from coder.coderd.store.tables.people import user_links, users
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class LinkRow:
     oauth_access_token: str
     oauth_refresh_token: str
     oauth_expiry: datetime | None
-    claims: Mapping[str, Any]
+    claims: Mapping[str, Json]
 
 
 _COLUMNS = tuple(user_links.c[name] for name in LinkRow.__slots__)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import func, or_, select, update
@@ -25,7 +25,7 @@ class InboxRow:
     title: str
     content: str
     icon: str
-    actions: Sequence[dict[str, Any]]
+    actions: Sequence[Mapping[str, str]]
     read_at: datetime | None
     created_at: datetime
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import and_, delete, func, insert, literal, select, union_all, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
-from coder.coderd.store.engine.sql_types import ColumnValues
+from coder.coderd.store.engine.sql_types import ColumnValues, Query
 from coder.coderd.store.people.users import USER_COLUMNS, UserFilter, UserRow, conditions
 from coder.coderd.store.tables.people import group_members, groups, organization_members, organizations, users
 
@@ -58,7 +58,7 @@ _COUNT = (
     .correlate(groups)
     .scalar_subquery()
 )
-GROUPS = (
+GROUPS: Query = (
     select(
         *(groups.c[name] for name in GroupRow.__slots__[:7]),
         organizations.c.name,
@@ -88,8 +88,7 @@ async def list_groups(
         )
     if ids:
         statement = statement.where(groups.c.id.in_(ids))
-    rows: Any = await tx.execute(statement)
-    return [GroupRow(*row) for row in rows]
+    return [GroupRow(*row) for row in await tx.execute(statement)]
 
 
 async def list_members(tx: Tx, group_ids: Sequence[UUID]) -> dict[UUID, list[UserRow]]:

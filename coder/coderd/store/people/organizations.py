@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import ColumnElement, ScalarSelect, delete, func, insert, select, update
 
-from coder.coderd.store.engine.sql_types import ColumnValues
+from coder.coderd.store.engine.sql_types import ColumnValues, SqlTable
 from coder.coderd.store.people.users import UserFilter, conditions, hold_users
 from coder.coderd.store.tables.people import groups, organization_members, organizations, users
 
@@ -124,7 +124,7 @@ async def count_contents(tx: Tx, organization_id: UUID) -> dict[str, int]:
     from coder.coderd.store.tables.templates import templates
     from coder.coderd.store.tables.workspaces import workspaces
 
-    def count(table: Any, *conditions: Any) -> Any:
+    def count(table: SqlTable, *conditions: ColumnElement[bool]) -> ScalarSelect[int]:
         query = select(func.count()).select_from(table).where(table.c.organization_id == organization_id, *conditions)
         return query.scalar_subquery()
 

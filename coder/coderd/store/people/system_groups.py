@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.coderd.store.people.groups import GROUPS, GroupRow
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 async def get_group(tx: Tx, group_id: UUID) -> GroupRow | None:
-    row: Any = (await tx.execute(GROUPS.where(groups.c.id == group_id))).one_or_none()
+    row = (await tx.execute(GROUPS.where(groups.c.id == group_id))).one_or_none()
     return None if row is None else GroupRow(*row)
 
 
 async def get_group_by_name(tx: Tx, organization_id: UUID, name: str) -> GroupRow | None:
     statement = GROUPS.where(groups.c.organization_id == organization_id, groups.c.name == name)
-    row: Any = (await tx.execute(statement)).one_or_none()
+    row = (await tx.execute(statement)).one_or_none()
     return None if row is None else GroupRow(*row)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import delete, func, insert, or_, select, text, update
+from sqlalchemy import ColumnElement, delete, func, insert, or_, select, text, update
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from coder.coderd.store.engine.sql_types import ColumnValues
+from coder.coderd.store.engine.sql_types import ColumnValues, SqlRow, SqlValues
 from coder.coderd.store.tables.people import organization_members, organizations, user_configs, users
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ ORGANIZATIONS = (
 )
 
 
-def user_row(values: Any) -> UserRow:
+def user_row(values: SqlRow | SqlValues) -> UserRow:
     fields = dict(zip(UserRow.__slots__, values, strict=True))
     return UserRow(**{**fields, "organization_ids": values[-1] or ()})
 
@@ -130,9 +130,9 @@ async def list_users(tx: Tx, which: UserFilter) -> tuple[list[UserRow], int]:
     return [user_row(row[:-1]) for row in rows], (rows[0][-1] if rows else 0)
 
 
-def conditions(which: UserFilter) -> list[Any]:
+def conditions(which: UserFilter) -> list[ColumnElement[bool]]:
     """Return the conditions for a list of users: of all, of an organization, of a group."""
-    conditions: list[Any] = [~users.c.deleted]
+    conditions: list[ColumnElement[bool]] = [~users.c.deleted]
     if not which.include_system:
         conditions.append(~users.c.is_system)
     if which.only_id is not None:
@@ -166,7 +166,7 @@ def conditions(which: UserFilter) -> list[Any]:
     return conditions
 
 
-def _time_conditions(which: UserFilter) -> list[Any]:
+def _time_conditions(which: UserFilter) -> list[ColumnElement[bool]]:
     pairs = (
         (which.last_seen_before, users.c.last_seen_at, True),
         (which.last_seen_after, users.c.last_seen_at, False),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 from uuid import UUID
 
 from sqlalchemy import (
@@ -17,7 +17,6 @@ from sqlalchemy import (
     and_,
     any_,
     case,
-    cast,
     exists,
     func,
     literal,
@@ -28,7 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
-from coder.base.json_types import JsonObject
+from coder.base.json_types import JsonObject, as_text
 from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.engine.sql_types import Query
 from coder.coderd.store.engine.turns import insert_rows
@@ -68,7 +67,7 @@ class JobRow:
     provisioner: str
     file_id: UUID
     type: JobType
-    input: dict[str, Any]
+    input: JsonObject
     worker_id: UUID | None
     tags: dict[str, str]
     priority: int
@@ -87,13 +86,13 @@ class JobRow:
     @property
     def version_id(self) -> UUID | None:
         """Return the template version of an import or dry run."""
-        text = self.input.get("template_version_id")
+        text = as_text(self.input.get("template_version_id"))
         return UUID(text) if text else None
 
     @property
     def build_id(self) -> UUID | None:
         """Return the workspace build of a build job."""
-        text = self.input.get("workspace_build_id")
+        text = as_text(self.input.get("workspace_build_id"))
         return UUID(text) if text else None
 
 
@@ -369,7 +368,7 @@ def _detail_query() -> Query:
             version,
             or_(
                 version.c.id == workspace_builds.c.template_version_id,
-                and_(workspace_builds.c.id.is_(None), cast(version.c.id, Text) == by_input),
+                and_(workspace_builds.c.id.is_(None), version.c.id.cast(Text) == by_input),
             ),
         )
         .outerjoin(templates, templates.c.id == version.c.template_id)

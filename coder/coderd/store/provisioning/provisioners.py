@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Text, cast, delete, exists, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, Insert, Text, Update, delete, exists, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on, insert
 
 from coder.coderd.store.engine.pubsub import notify
@@ -105,7 +105,7 @@ async def upsert_daemon(tx: Tx, daemon: DaemonRow, link: UUID) -> DaemonRow | No
     if result is not None and (result.key_id, result.user_id or daemon.user_id) != (daemon.key_id, daemon.user_id):
         return None
     if result is None:
-        query: Any = insert(_daemons).values(values)
+        query: Insert | Update = insert(_daemons).values(values)
     else:
         query = update(_daemons).where(_daemons.c.id == result.id).values(changed)
     row = (await tx.execute(query.returning(*_DAEMON_COLUMNS))).one()
@@ -215,7 +215,7 @@ async def list_daemon_jobs(tx: Tx, daemon_ids: Collection[UUID]) -> list[DaemonJ
                 template_versions,
                 or_(
                     template_versions.c.id == workspace_builds.c.template_version_id,
-                    workspace_builds.c.id.is_(None) & (cast(template_versions.c.id, Text) == version_text),
+                    workspace_builds.c.id.is_(None) & (template_versions.c.id.cast(Text) == version_text),
                 ),
             )
             .outerjoin(templates, templates.c.id == template_versions.c.template_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 from uuid import UUID
 
 from sqlalchemy import bindparam, func, select
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 
+class ResourceMetadata(TypedDict):
+    key: str
+    value: str
+    sensitive: bool
+
+
 @dataclass(frozen=True, slots=True)
 class ResourceRow:
     id: UUID
@@ -35,7 +41,7 @@ class ResourceRow:
     instance_type: str
     daily_cost: int
     module_path: str
-    metadata: list[dict[str, Any]]
+    metadata: list[ResourceMetadata]
     "`[{key, value, sensitive}]`."
     position: int
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import JSON, ColumnElement, and_, func, insert, literal_column, or_, select, true, update
@@ -161,13 +161,23 @@ def task_row(row: SqlRow) -> TaskView:
     build = around + len(_AROUND)
     app = build + len(_BUILD)
     status_at = app + len(_APP)
-    rest: list[Any] = [
-        *row[around:build],
-        TaskBuild(*row[build:app]) if row[build] is not None else None,
-        TaskApp(*[*row[app:status_at], AgentRow(*row[status_at + 1 :])]) if row[status_at + 1] is not None else None,
-        app_status_from(row[status_at]) if row[status_at] else None,
-    ]
-    return TaskView(TaskRow(*row[:around]), *rest)
+    owner, avatar, template_id, template, template_title, icon, workspace, updated_at = row[around:build]
+    return TaskView(
+        TaskRow(*row[:around]),
+        owner,
+        avatar,
+        template_id,
+        template,
+        template_title,
+        icon,
+        workspace,
+        updated_at,
+        build=TaskBuild(*row[build:app]) if row[build] is not None else None,
+        app=TaskApp(*[*row[app:status_at], AgentRow(*row[status_at + 1 :])])
+        if row[status_at + 1] is not None
+        else None,
+        app_status=app_status_from(row[status_at]) if row[status_at] else None,
+    )
 
 
 async def list_views(tx: Tx, which: TaskFilter, readers: TaskReaders) -> list[TaskView]:

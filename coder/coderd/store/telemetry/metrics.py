@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import bindparam, text
 
 from coder.coderd.store.engine.metadata import Timestamp
+from coder.coderd.store.engine.sql_types import SqlRow
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -76,7 +78,7 @@ async def latest_builds(tx: Tx) -> Series:
     return _series(await tx.execute(_LATEST))
 
 
-async def list_agents(tx: Tx) -> list[Any]:
+async def list_agents(tx: Tx) -> list[SqlRow]:
     """Return rows of current agents with related names and their connection times."""
     return list(await tx.execute(_AGENTS))
 
@@ -86,7 +88,7 @@ async def apps(tx: Tx) -> Series:
     return _series(await tx.execute(_APPS))
 
 
-async def agent_stats(tx: Tx, since: datetime) -> list[Any]:
+async def agent_stats(tx: Tx, since: datetime) -> list[SqlRow]:
     """Return agent, owner, workspace, then eight sums of the reports since then."""
     return list(await tx.execute(_STATS, {"since": since}))
 
@@ -99,5 +101,5 @@ async def running_jobs(tx: Tx) -> Series:
     return _series(await tx.execute(_JOBS))
 
 
-def _series(rows: Any) -> Series:
+def _series(rows: Iterable[SqlRow]) -> Series:
     return [(tuple(str(part) for part in row[:-1]), float(row[-1])) for row in rows]

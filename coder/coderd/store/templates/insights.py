@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import ARRAY, bindparam, text
@@ -234,7 +234,7 @@ async def parameter_values(tx: Tx, start: datetime, end: datetime, templates: Se
     return [ParameterValue(*row) for row in await tx.execute(_PARAMETERS, _window(start, end, templates))]
 
 
-def _window(start: datetime, end: datetime, templates: Sequence[UUID]) -> dict[str, Any]:
+def _window(start: datetime, end: datetime, templates: Sequence[UUID]) -> dict[str, datetime | list[UUID]]:
     return {"start": start, "end": end, "templates": list(templates)}
 
 

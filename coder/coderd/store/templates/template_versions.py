@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 from uuid import UUID
 
 from sqlalchemy import and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from coder.base.json_types import JsonObject
 from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.engine.sql_types import ColumnValues, Query, SqlRow
 from coder.coderd.store.engine.turns import insert_rows
@@ -55,7 +56,7 @@ class VersionRow:
     has_ai_task: bool
     has_external_agent: bool
     source_example_id: str
-    external_auth_providers: list[dict[str, Any]]
+    external_auth_providers: list[JsonObject]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class PresetRow:
     desired_instances: int | None
     expire_after_seconds: int
     scheduling_timezone: str
-    schedules: list[dict[str, Any]]
+    schedules: list[JsonObject]
     created_at: datetime
 
 
@@ -150,7 +151,7 @@ class VersionChanges(TypedDict, total=False):
     has_ai_task: bool
     has_external_agent: bool
     source_example_id: str
-    external_auth_providers: list[dict[str, Any]]
+    external_auth_providers: list[JsonObject]
 
 
 async def update_version(tx: Tx, version_id: UUID, **values: Unpack[VersionChanges]) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 from uuid import UUID
 
 from sqlalchemy import Float, extract, func, insert, or_, select, update
@@ -170,7 +170,7 @@ def select_views() -> Query:
 
 async def list_views(tx: Tx, which: TemplateSearch) -> list[TemplateView]:
     """Return templates by name."""
-    rows: Iterable[Any] = await (_ALL.fetch(tx) if which == TemplateSearch() else tx.execute(_ordered(which)))
+    rows = await (_ALL.fetch(tx) if which == TemplateSearch() else tx.execute(_ordered(which)))
     return [TemplateView(TemplateRow(*row[:COUNT]), *row[COUNT:]) for row in rows]
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import and_, func, literal_column, or_, select, text, update
 
-from coder.coderd.store.engine.sql_types import ColumnValues, Query, SqlColumn
+from coder.coderd.store.engine.sql_types import ColumnValue, ColumnValues, Query, SqlColumn
 from coder.coderd.store.provisioning.jobs import STATUS
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.tables.builds import workspace_builds
@@ -105,7 +105,7 @@ async def set_deleting(tx: Tx, template_id: UUID, delete_after_ms: int, now: dat
         workspaces.c.template_id == template_id, ~workspaces.c.deleted, workspaces.c.dormant_at.is_not(None)
     )
     values: ColumnValues = {"dormant_at": now} if restart else {}
-    deleting_at: Any = None
+    deleting_at: ColumnValue = None
     if delete_after_ms:
         since = now + timedelta(milliseconds=delete_after_ms)
         deleting_at = since if restart else workspaces.c.dormant_at.op("+")(_MS * delete_after_ms)

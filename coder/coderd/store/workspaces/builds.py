@@ -5,17 +5,17 @@ A build is always read with its job (which decides its status) and related names
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 from uuid import UUID
 
 from sqlalchemy import and_, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from coder.coderd.store.engine.rows import column_values
-from coder.coderd.store.engine.sql_types import Query
+from coder.coderd.store.engine.sql_types import Query, SqlRow, SqlValues
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.tables.builds import workspace_build_parameters, workspace_builds
 from coder.coderd.store.tables.jobs import provisioner_jobs
@@ -106,7 +106,7 @@ VIEW: Query = (
 )
 
 
-def make_view(row: Sequence[Any]) -> BuildView:
+def make_view(row: SqlRow | SqlValues) -> BuildView:
     """Return a view from a row of VIEW_COLUMNS."""
     jobs_end = _BUILD_COUNT + _JOB_COUNT
     return BuildView(BuildRow(*row[:_BUILD_COUNT]), JobRow(*row[_BUILD_COUNT:jobs_end]), *row[jobs_end:])

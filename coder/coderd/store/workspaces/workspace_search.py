@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
 from sqlalchemy import (
@@ -18,10 +18,10 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
-    cast,
     exists,
     false,
     func,
+    literal,
     literal_column,
     or_,
     select,
@@ -175,11 +175,11 @@ def _ranked(query: _Asked) -> Query:
 
 
 def _any(ids: Collection[UUID]) -> SqlColumn:
-    return func.any(cast(list(ids), ARRAY(Uuid)))
+    return func.any(literal(list(ids), ARRAY(Uuid)).cast(ARRAY(Uuid)))
 
 
 def _any_text(texts: Sequence[str]) -> SqlColumn:
-    return func.any(cast(list(texts), ARRAY(Text)))
+    return func.any(literal(list(texts), ARRAY(Text)).cast(ARRAY(Text)))
 
 
 def _may_read(readers: WorkspaceReaders) -> ColumnElement[bool]:
@@ -195,7 +195,7 @@ def _may_read(readers: WorkspaceReaders) -> ColumnElement[bool]:
             workspaces.c.organization_id == _any(readers.member_of),
             or_(
                 workspaces.c.user_acl.has_key(str(readers.user_id)),
-                workspaces.c.group_acl.has_any(cast(groups, ARRAY(Text))) if groups else false(),
+                workspaces.c.group_acl.has_any(literal(groups, ARRAY(Text)).cast(ARRAY(Text))) if groups else false(),
             ),
         )
         if readers.member_of
@@ -220,7 +220,10 @@ def _conditions(which: WorkspaceSearch) -> list[ColumnElement[bool]]:
     return result + _flags(which)
 
 
-def _simple_conditions(which: WorkspaceSearch) -> list[tuple[Any, Callable[[], ColumnElement[bool]]]]:
+_Wanted: TypeAlias = str | UUID | datetime | Collection[UUID] | None
+
+
+def _simple_conditions(which: WorkspaceSearch) -> list[tuple[_Wanted, Callable[[], ColumnElement[bool]]]]:
     table = workspaces.c
     return [
         (which.ids, lambda: table.id == _any(which.ids)),

@@ -6,15 +6,16 @@ import inspect
 import re
 from collections import Counter
 from http import HTTPStatus
-from typing import Any
+from typing import NotRequired, TypedDict
 from uuid import UUID
 
 import msgspec
+from quart import Quart
 
 from coder.api.base.errors import Response as Envelope
-from coder.base.json_types import JsonObject
+from coder.base.json_types import Json, JsonObject
 from coder.base.version import BUILD_VERSION
-from coder.coderd.http.server.declarations import JSON, Content, Route, Search
+from coder.coderd.http.server.declarations import JSON, Content, JsonShape, Route, Search, Shape, Shapes
 from coder.coderd.http.server.openapi.operations import Links, Operation, operations_of, refusals_of
 from coder.domain.access.route_scopes import Unscoped, named
 
@@ -38,11 +39,39 @@ _RATE_HEADERS = ("Retry-After", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X
 _REFERENCE = "#/components/schemas/{name}"
 
 
-def build_document(app: Any, links: Links = (), server_url: str = "/") -> dict[str, Any]:
+_Parameter = TypedDict(
+    "_Parameter",
+    {"name": str, "in": str, "required": NotRequired[bool], "schema": JsonObject, "description": NotRequired[str]},
+)
+
+
+class _Described(TypedDict):
+    operationId: str
+    tags: list[str]
+    summary: str
+    parameters: list[_Parameter]
+    responses: JsonObject
+    description: NotRequired[str]
+    requestBody: NotRequired[JsonObject]
+    security: NotRequired[list[dict[str, list[str]]]]
+
+
+class Document(TypedDict):
+    """OpenAPI document."""
+
+    openapi: str
+    info: dict[str, str]
+    servers: list[dict[str, str]]
+    tags: list[dict[str, str]]
+    paths: dict[str, dict[str, _Described]]
+    components: dict[str, JsonObject]
+
+
+def build_document(app: Quart, links: Links = (), server_url: str = "/") -> Document:
     """Return the document as plain JSON values."""
     operations = operations_of(app, links)
     types_ = _Types(operations)
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, dict[str, _Described]] = {}
     names = _parameter_names(operations)
     seen: Counter[str] = Counter()
     for item in operations:
@@ -94,9 +123,9 @@ def _with_names(path: str, names: dict[str, list[str]]) -> str:
     return re.sub(r"\{[^{}]*\}", lambda _: f"{{{next(parameter_names)}}}", path)
 
 
-def _describe(item: Operation, path: str, types_: _Types) -> dict[str, Any]:
+def _describe(item: Operation, path: str, types_: _Types) -> _Described:
     declaration = item.route
-    described: dict[str, Any] = {
+    described: _Described = {
         "operationId": f"{item.tag.replace(' ', '_')}.{item.name}",
         "tags": [item.tag],
         "summary": _summary(item),
@@ -133,25 +162,25 @@ def _words(declaration: Route) -> str:
     return f"{text} Scope: {' or '.join(scopes)}.".strip() if scopes else text
 
 
-def _parameters(item: Operation, path: str) -> list[dict[str, Any]]:
+def _parameters(item: Operation, path: str) -> list[_Parameter]:
     declaration = item.route
     own = re.findall(r"\{([^{}]*)\}", item.path)
-    results: list[dict[str, Any]] = []
+    results: list[_Parameter] = []
     for name, parameter_name in zip(own, re.findall(r"\{([^{}]*)\}", path), strict=True):
-        schema = _QUERY_SCHEMAS[UUID] if name in item.uuids else {"type": "string", "minLength": 1}
+        schema: JsonObject = _QUERY_SCHEMAS[UUID] if name in item.uuids else {"type": "string", "minLength": 1}
         results.append({"name": parameter_name, "in": "path", "required": True, "schema": schema})
     for name, kind in sorted(declaration.query.items()):
-        is_search = isinstance(kind, Search)
-        parameter: dict[str, Any] = {"name": name, "in": "query", "schema": _QUERY_SCHEMAS[str if is_search else kind]}
+        schema = _QUERY_SCHEMAS[str if isinstance(kind, Search) else kind]
+        parameter: _Parameter = {"name": name, "in": "query", "schema": schema}
         if name in declaration.wants:
             parameter["required"] = True
-        if is_search:
+        if isinstance(kind, Search):
             parameter["description"] = "Words and `key:value` terms. Keys: " + ", ".join(sorted(kind.keys))
         results.append(parameter)
     return results
 
 
-_QUERY_SCHEMAS: dict[Any, JsonObject] = {
+_QUERY_SCHEMAS: dict[type, JsonObject] = {
     str: {"type": "string"},
     int: {"type": "integer", "minimum": 0, "maximum": (1 << 31) - 1},
     bool: {"type": "boolean"},
@@ -160,11 +189,11 @@ _QUERY_SCHEMAS: dict[Any, JsonObject] = {
 }
 
 
-def _alternatives(answers: Any) -> tuple[Any, ...]:
+def _alternatives(answers: Shapes) -> tuple[Shape, ...]:
     return answers if isinstance(answers, tuple) else (answers,)
 
 
-def _answers(item: Operation) -> dict[int, tuple[Any, ...]]:
+def _answers(item: Operation) -> dict[int, tuple[Shape, ...]]:
     """Return the possible contents by status."""
     declaration = item.route
     result = {} if declaration.websocket else {declaration.status: _alternatives(declaration.answers)}
@@ -206,7 +235,7 @@ def _body(declaration: Route, types_: _Types) -> JsonObject:
     return {"required": not declaration.allow_empty, "content": {declaration.takes: content}}
 
 
-def _merge(present: dict[str, Any], other: dict[str, Any]) -> None:
+def _merge(present: _Described, other: _Described) -> None:
     for status, answer in other["responses"].items():
         present["responses"].setdefault(status, answer)
     known = {(item["in"], item["name"]) for item in present["parameters"]}
@@ -219,13 +248,13 @@ class _Types:
     """Schemas of every type the operations name."""
 
     def __init__(self, operations: list[Operation]) -> None:
-        parameter_names: list[Any] = [Envelope]
+        parameter_names: list[JsonShape] = [Envelope]
         for item in operations:
             named = [kind for answers in _answers(item).values() for kind in answers]
             for kind in (*named, item.route.body):
                 if (
                     kind is not None
-                    and kind is not Any
+                    and kind is not Json
                     and not isinstance(kind, Content)
                     and kind not in parameter_names
                 ):
@@ -233,8 +262,8 @@ class _Types:
         schemas, self.components = msgspec.json.schema_components(parameter_names, ref_template=_REFERENCE)
         self._schemas = list(zip(parameter_names, schemas, strict=True))
 
-    def schema(self, kind: Any) -> JsonObject:
-        """Return the schema of a declared type; `{}` for Any."""
+    def schema(self, kind: JsonShape | None) -> JsonObject:
+        """Return the schema of a declared type; `{}` for any JSON."""
         if kind is None:
             return {"type": "null"}
         return next((schema for known, schema in self._schemas if known == kind), {})

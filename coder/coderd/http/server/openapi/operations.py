@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from quart import Quart
+
+from coder.appproxy.upgrades.raw_links import RpcEndpoint
 from coder.coderd.http.server.declarations import Route, route_of
 from coder.domain.access.route_scopes import AGENT, ANY_KEY, PROVISIONER, PROXY, named
 
-Links = Iterable[Any]
+Links = Iterable[RpcEndpoint]
 """Endpoints of `rpc_endpoints`: pattern, handler, scope, refusals."""
 
 _PARAMETER = re.compile(r"<(?:(?P<kind>[^:<>]*):)?(?P<name>[^<>]*)>")
@@ -41,13 +43,13 @@ class Operation:
         return self.route.view.__name__
 
 
-def operations_of(app: Any, links: Links = ()) -> list[Operation]:
+def operations_of(app: Quart, links: Links = ()) -> list[Operation]:
     """Return all operations, sorted. Raises LookupError for a view without a declaration."""
     results = [*_of_rules(app), *map(_of_link, links)]
     return sorted(results, key=lambda item: (item.path, item.method, item.route.websocket))
 
 
-def _of_rules(app: Any) -> Iterator[Operation]:
+def _of_rules(app: Quart) -> Iterator[Operation]:
     for rule in app.url_map.iter_rules():
         tag, _, _ = rule.endpoint.rpartition(".")
         if tag in _FILES:
@@ -61,7 +63,7 @@ def _of_rules(app: Any) -> Iterator[Operation]:
             yield Operation(method.lower(), path, uuids, tag.replace("_", " "), declaration)
 
 
-def _of_link(link: Any) -> Operation:
+def _of_link(link: RpcEndpoint) -> Operation:
     declaration = Route(link.handler, (), (link.pattern,), link.scope, refuses=link.refuses, asks_itself=True)
     return Operation("get", link.pattern, frozenset(), "links", declaration)
 

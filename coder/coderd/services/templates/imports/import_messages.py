@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Invalid
+from coder.base.json_types import as_list, as_object, as_text
 from coder.coderd.services.provisioning.job_handlers import JobUpdate
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.templates import system_template_versions
@@ -47,16 +48,17 @@ async def describe_import(tx: Tx, job: JobRow, access_url: str) -> provisionerd_
 async def describe_dry_run(tx: Tx, job: JobRow, access_url: str) -> provisionerd_pb2.AcquiredJob.TemplateDryRun:
     """Return a dry run as a daemon receives it."""
     version = await require_version(tx, job)
-    parameters = job.input.get("rich_parameter_values") or []
+    parameters = map(as_object, as_list(job.input.get("rich_parameter_values")))
     overrides = _user_values(job)
     return provisionerd_pb2.AcquiredJob.TemplateDryRun(
         rich_parameter_values=[
-            provisioner_pb2.RichParameterValue(name=item["name"], value=item["value"]) for item in parameters
+            provisioner_pb2.RichParameterValue(name=as_text(item["name"]), value=as_text(item["value"]))
+            for item in parameters
         ],
         variable_values=await variable_values(tx, version.id, overrides),
         metadata=provisioner_pb2.Metadata(
             coder_url=access_url,
-            workspace_name=job.input.get("workspace_name", ""),
+            workspace_name=as_text(job.input.get("workspace_name")),
             workspace_owner_groups=[_EVERYONE],
         ),
     )
@@ -104,7 +106,8 @@ async def record_parse(tx: Tx, job: JobRow, request: provisionerd_pb2.UpdateJobR
 
 
 def _user_values(job: JobRow) -> dict[str, str]:
-    return {item["name"]: item["value"] for item in job.input.get("user_variable_values") or []}
+    values = map(as_object, as_list(job.input.get("user_variable_values")))
+    return {as_text(item["name"]): as_text(item["value"]) for item in values}
 
 
 async def require_version(tx: Tx, job: JobRow) -> store.VersionRow:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.base.json_types import JsonObject
+from coder.base.json_types import JsonObject, as_object, as_text
 from coder.coderd.services.access.application_limits import consent_of_caller
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.login import oauth2 as oauth2_store
@@ -49,10 +49,11 @@ async def hold_consent(tx: Tx, job: JobRow, owner_id: UUID, now: datetime) -> Bu
 
     Locks the application, users and keys in the order of every transaction that ends keys (`access/new_keys.py`).
     """
-    stored = job.input.get(_KEY)
+    stored = as_object(job.input.get(_KEY))
     if not stored:
         return BuildConsent(None)
-    app_id, user_id, grant_id = UUID(stored["app_id"]), UUID(stored["user_id"]), stored["grant_id"]
+    app_id, user_id = UUID(as_text(stored["app_id"])), UUID(as_text(stored["user_id"]))
+    grant_id = as_text(stored["grant_id"])
     if await oauth2_store.hold_app(tx, app_id) is None:
         return BuildConsent(None, has_ended=True)
     for locked_id in sorted({user_id, owner_id}):
