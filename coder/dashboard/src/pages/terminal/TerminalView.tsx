@@ -13,7 +13,11 @@ import { myAppearance } from "../../api/queries/session";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
 import { loadTerminalFont, terminalFamily } from "../../ui/text/terminal-fonts";
 import { portAddress } from "../../features/workspace/port-address";
+import { toast } from "../../ui/toast";
+import { ClipboardGuards } from "./ClipboardGuards";
+import { onProgramCopy } from "./clipboard-sequence";
 import { marksOf, READABLE, themeOf } from "./colours";
+import { guardPaste } from "./paste";
 import { drawBy } from "./renderer";
 import { connect, type TerminalRequest, type TerminalState } from "./stream";
 import { TerminalSearch } from "./TerminalSearch";
@@ -42,6 +46,8 @@ export function TerminalView({
   const host = useAppBase()?.host ?? "";
   const baseUrl = useTerminalBase();
   const [search, setSearch] = useState<SearchAddon | null>(null);
+  const [pasted, setPasted] = useState<string | null>(null);
+  const [refused, setRefused] = useState<string | null>(null);
   const onStateRef = useRef(onState);
   const open = useRef(onSearching);
   const links = useRef({ host, workspace, agent });
@@ -99,7 +105,11 @@ export function TerminalView({
     void drawBy(screen);
     fit.fit();
     screen.focus();
-    const end = connect(screen, baseUrl, agent.id, request, (state) => onStateRef.current(state));
+    const stream = connect(screen, baseUrl, agent.id, request, (state) =>
+      onStateRef.current(state),
+    );
+    onProgramCopy(screen, stream.isReplaying, (text) => void copyForProgram(text, setRefused));
+    const endGuard = guardPaste(element, screen, setPasted);
     const resize = new ResizeObserver(() => fit.fit());
     resize.observe(element);
     const rows = element.querySelector(".xterm-screen"); // the font size may change without a window resize
@@ -114,7 +124,8 @@ export function TerminalView({
     return () => {
       resize.disconnect();
       repaint.disconnect();
-      end();
+      endGuard();
+      stream.close();
       terminal.current = null;
       screen.dispose();
     };
@@ -133,11 +144,34 @@ export function TerminalView({
           }}
         />
       ) : null}
-      <div className="flex min-h-0 flex-1 basis-0 flex-col overflow-hidden p-2">
+      <div className="relative flex min-h-0 flex-1 basis-0 flex-col overflow-hidden p-2">
+        <ClipboardGuards
+          pasted={pasted}
+          refused={refused}
+          onPaste={(text) => terminal.current?.screen.paste(text)}
+          onPasteEnd={() => {
+            setPasted(null);
+            terminal.current?.screen.focus();
+          }}
+          onCopyEnd={() => {
+            setRefused(null);
+            terminal.current?.screen.focus();
+          }}
+        />
         <div ref={box} data-testid="terminal" className="min-h-0 flex-1 basis-0 overflow-hidden" />
       </div>
     </>
   );
+}
+
+/** Copy by the browser's permission; `refuse` receives the text if the browser requires a click. */
+async function copyForProgram(text: string, refuse: (text: string) => void): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text); // undefined on plain HTTP
+    toast.done(`Copied ${text.length} characters from the terminal`);
+  } catch {
+    refuse(text);
+  }
 }
 
 // A program in the workspace that prints http://localhost:3000 means the workspace: open that port
