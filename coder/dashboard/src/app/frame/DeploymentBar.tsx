@@ -41,7 +41,7 @@ export function DeploymentBar() {
   return (
     <aside
       aria-label="Deployment statistics"
-      className="z-20 border-t border-line bg-surface text-xs text-muted lg:sticky lg:bottom-0"
+      className="z-20 border-t border-line bg-surface text-xs text-muted"
     >
       <div className="mx-auto flex w-full max-w-[88rem] flex-wrap items-center gap-x-5 gap-y-1 px-4 py-1.5 sm:px-6">
         {unhealthy ? (

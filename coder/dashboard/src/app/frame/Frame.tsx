@@ -19,7 +19,7 @@ import { focusOrigin } from "../../ui/focus-return";
 import { FrameExtras } from "./FrameExtras";
 import { MAIN } from "./nav";
 import { ADMIN } from "./nav-admin";
-import { useQuiet } from "./useQuiet";
+import { useComplete, useQuiet } from "./useQuiet";
 import { useShortcuts } from "./shortcuts";
 import { UserMenu } from "./UserMenu";
 
@@ -30,6 +30,11 @@ const DeploymentBar = lazy(async () => ({
   default: (await import("./DeploymentBar")).DeploymentBar,
 }));
 
+/** Pages whose parts have a fixed size: shown before they are complete. */
+const STEADY: ReadonlySet<string> = new Set(["/workspaces"]);
+/** Invisible, but focusable and read aloud. */
+const HIDDEN = "opacity-0";
+
 export function Frame({ user, children }: { user: User | null; children: ReactNode }) {
   const info = useQuery(buildInfo);
   const content = useFocusOnNavigation();
@@ -37,6 +42,10 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
   const openPalette = () => setPalette({ origin: focusOrigin() });
   const lost = useLongLost();
   const quiet = useQuiet();
+  const complete = useComplete();
+  const [first] = useState(useLocation().pathname);
+  const shown = complete || STEADY.has(first);
+  const bar = usePermissions().viewDeploymentStats && user !== null;
   useEffect(() => {
     if (quiet) void loadFonts();
   }, [quiet]);
@@ -105,20 +114,33 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
         id="content"
         ref={content}
         tabIndex={-1}
-        className="mx-auto w-full max-w-[88rem] flex-1 px-4 py-6 sm:px-6 sm:py-7"
+        className={cx(
+          "mx-auto w-full max-w-[88rem] flex-1 px-4 py-6 sm:px-6 sm:py-7",
+          shown ? "" : HIDDEN,
+        )}
       >
         {children}
       </main>
-      <footer className="mx-auto flex w-full max-w-[88rem] flex-wrap gap-x-5 gap-y-1 px-4 py-4 text-sm text-muted sm:px-6">
+      <footer
+        className={cx(
+          "mx-auto flex w-full max-w-[88rem] flex-wrap gap-x-5 gap-y-1 px-4 py-4 text-sm",
+          "text-muted sm:px-6",
+          complete ? "" : HIDDEN,
+        )}
+      >
         {info.data ? <span>Coder {info.data.version}</span> : null}
         <Link to="/install" className="hover:text-text hover:underline">
           Install the CLI
         </Link>
       </footer>
-      {user && quiet ? (
-        <Suspense fallback={null}>
-          <DeploymentBar />
-        </Suspense>
+      {bar ? (
+        <div className="min-h-8 max-sm:min-h-28 lg:sticky lg:bottom-0">
+          {quiet ? (
+            <Suspense fallback={null}>
+              <DeploymentBar />
+            </Suspense>
+          ) : null}
+        </div>
       ) : null}
       {palette ? (
         <Suspense fallback={null}>

@@ -22,6 +22,8 @@ import { drawBy } from "./renderer";
 import { connect, type TerminalRequest, type TerminalState } from "./stream";
 import { TerminalSearch } from "./TerminalSearch";
 
+/** Longest wait for the font before the terminal opens. */
+const FONT_MS = 500;
 const LOCAL = /^(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])$/;
 
 interface TerminalViewProps {
@@ -58,12 +60,15 @@ export function TerminalView({
   });
   const terminal = useRef<{ screen: Terminal; fit: FitAddon } | null>(null);
   // A font that is not loaded yet would be measured by its fallback, and xterm.js does not measure
-  // again.
+  // again. The terminal opens with its font, so that no line moves.
   const family = useRef("monospace");
+  const [ready, setReady] = useState(false);
   useEffect(() => {
     let unmounted = false;
+    const late = window.setTimeout(() => setReady(true), FONT_MS);
     void loadTerminalFont(font).finally(() => {
       if (unmounted) return;
+      setReady(true);
       family.current = terminalFamily(font);
       if (!terminal.current) return;
       terminal.current.screen.options.fontFamily = family.current;
@@ -71,11 +76,12 @@ export function TerminalView({
     });
     return () => {
       unmounted = true;
+      window.clearTimeout(late);
     };
   }, [font]);
   useEffect(() => {
     const element = box.current;
-    if (!element || baseUrl === null) return;
+    if (!element || baseUrl === null || !ready) return;
     const screen = new Terminal({
       allowProposedApi: true,
       cursorBlink: true,
@@ -129,7 +135,7 @@ export function TerminalView({
       terminal.current = null;
       screen.dispose();
     };
-  }, [agent.id, request, baseUrl]);
+  }, [agent.id, request, baseUrl, ready]);
   // The padding is on an outer element: FitAddon counts an element's padding as room for rows.
   return (
     <>
