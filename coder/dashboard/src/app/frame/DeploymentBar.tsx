@@ -45,7 +45,7 @@ export function DeploymentBar() {
       aria-label="Deployment statistics"
       className="z-20 border-t border-line bg-surface text-xs text-muted"
     >
-      <div className="mx-auto flex w-full max-w-[88rem] flex-wrap items-center gap-x-5 gap-y-1 px-4 py-1.5 sm:px-6">
+      <div className="mx-auto flex w-full max-w-(--page) flex-wrap items-center gap-x-5 gap-y-1 px-4 py-1.5 sm:px-6">
         {unhealthy ? (
           <Link to="/health" className="hover:underline">
             <StatusText tone="bad">Unhealthy</StatusText>

@@ -60,7 +60,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
       </a>
       <Announcements />
       <header className="sticky top-0 z-30 border-b border-line bg-surface">
-        <div className="mx-auto flex h-13 w-full max-w-[88rem] items-center gap-2 px-4 sm:px-6">
+        <div className="mx-auto flex h-13 w-full max-w-(--page) items-center gap-2 px-4 sm:px-6">
           <Brand />
           {user ? <MainNav /> : null}
           <div className="ml-auto flex items-center gap-1.5">
@@ -115,7 +115,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
         ref={content}
         tabIndex={-1}
         className={cx(
-          "mx-auto w-full max-w-[88rem] flex-1 px-4 py-6 sm:px-6 sm:py-7",
+          "mx-auto w-full max-w-(--page) flex-1 px-4 py-6 sm:px-6 sm:py-7",
           shown ? "" : HIDDEN,
         )}
       >
@@ -123,7 +123,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
       </main>
       <footer
         className={cx(
-          "mx-auto flex w-full max-w-[88rem] flex-wrap gap-x-5 gap-y-1 px-4 py-4 text-sm",
+          "mx-auto flex w-full max-w-(--page) flex-wrap gap-x-5 gap-y-1 px-4 py-4 text-sm",
           "text-muted sm:px-6",
           complete ? "" : HIDDEN,
         )}

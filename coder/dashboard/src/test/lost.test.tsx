@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 import { Ago } from "../ui/Ago";
 import { ago } from "../lib/time";
-import { setLost } from "./connection";
+import { setLost } from "../api/connection";
 
 const CONNECTION = Symbol("test");
 
