@@ -26,6 +26,9 @@ import { UserMenu } from "./UserMenu";
 const CommandPalette = lazy(async () => ({
   default: (await import("./CommandPalette")).CommandPalette,
 }));
+const ShortcutSheet = lazy(async () => ({
+  default: (await import("./ShortcutSheet")).ShortcutSheet,
+}));
 const DeploymentBar = lazy(async () => ({
   default: (await import("./DeploymentBar")).DeploymentBar,
 }));
@@ -49,7 +52,8 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
   useEffect(() => {
     if (quiet) void loadFonts();
   }, [quiet]);
-  useShortcuts(user !== null, openPalette);
+  const [help, setHelp] = useState(false);
+  useShortcuts(user !== null, openPalette, () => setHelp(true));
   return (
     <>
       <a
@@ -141,6 +145,11 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
             </Suspense>
           ) : null}
         </div>
+      ) : null}
+      {help ? (
+        <Suspense fallback={null}>
+          <ShortcutSheet onClose={() => setHelp(false)} />
+        </Suspense>
       ) : null}
       {palette ? (
         <Suspense fallback={null}>
