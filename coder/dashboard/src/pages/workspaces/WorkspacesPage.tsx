@@ -1,7 +1,7 @@
 // The list of workspaces with live updates. The search and the page number are in the address.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Boxes } from "lucide-react";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 
 import { ApiError } from "../../api/client";
 import { NO_WORKSPACES_ANYWHERE, usePermissions } from "../../api/permissions";
@@ -23,11 +23,13 @@ import { Pager } from "../../ui/lists/Pager";
 import { useTitle } from "../../ui/title";
 import { EXTERNAL_STARTER } from "../../features/template/paths";
 import { allMatching, unique } from "./all-matching";
-import { BatchBar } from "./BatchBar";
 import { NewWorkspace } from "./NewWorkspace";
 import { RightsOfList } from "./rights";
 import { COLUMNS } from "./workspace-columns";
 import { STATUS } from "../../features/workspace/status";
+
+// Loaded with the first selection: the first page has no use for it.
+const BatchBar = lazy(async () => ({ default: (await import("./BatchBar")).BatchBar }));
 
 const MINE = "owner:me";
 const PRESETS: readonly (readonly [string, string])[] = [
@@ -83,6 +85,8 @@ export function WorkspacesPage() {
   const [others, setOthers] = useState<readonly Workspace[]>([]); // of other pages, after "select all"
   const known = unique([...(list.data?.workspaces ?? []), ...others]);
   const chosen = known.filter((workspace) => selected[workspace.id]);
+  const [acting, setActing] = useState(false); // stays: a dialog of the bar outlives the selection
+  if (chosen.length > 0 && !acting) setActing(true);
   // Another search is another list: the selection is cleared so that nothing applies to unseen rows.
   const openSearch = (next: string, at = 1) => {
     if (next !== filter || at !== page) {
@@ -118,19 +122,23 @@ export function WorkspacesPage() {
           <Failure error={list.error} retry={() => void list.refetch()} />
         </div>
       ) : null}
-      <BatchBar
-        chosen={chosen}
-        total={result?.count ?? 0}
-        page={result?.workspaces.length ?? 0}
-        onSelectAll={async () => {
-          const all = await allMatching(filter);
-          setOthers(all);
-          setSelected(Object.fromEntries(all.map((workspace) => [workspace.id, true])));
-        }}
-        onDone={(remaining) =>
-          setSelected(Object.fromEntries(remaining.map((workspace) => [workspace.id, true])))
-        }
-      />
+      {acting ? (
+        <Suspense fallback={null}>
+          <BatchBar
+            chosen={chosen}
+            total={result?.count ?? 0}
+            page={result?.workspaces.length ?? 0}
+            onSelectAll={async () => {
+              const all = await allMatching(filter);
+              setOthers(all);
+              setSelected(Object.fromEntries(all.map((workspace) => [workspace.id, true])));
+            }}
+            onDone={(remaining) =>
+              setSelected(Object.fromEntries(remaining.map((workspace) => [workspace.id, true])))
+            }
+          />
+        </Suspense>
+      ) : null}
       {result ? (
         <DataTable
           label="Workspaces"
