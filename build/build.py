@@ -151,6 +151,8 @@ def build_dashboard(args: argparse.Namespace) -> None:
         return
     if subprocess.run([ROOT / "scripts/dashboard"], check=False).returncode:
         print("build: the dashboard could not be built (see above); the server will have no pages", file=sys.stderr)
+    if subprocess.run([ROOT / "scripts/docs", "--pack"], check=False).returncode:
+        print("build: the documentation could not be built (see above); /docs will say so", file=sys.stderr)
 
 
 def source_hash() -> str:

@@ -155,6 +155,7 @@ def build_platforms(requested: str, out: Path, flags: list[str]) -> int:
                     program.build(TARGETS[name], out, quick="--quick" in flags)
             except (subprocess.CalledProcessError, SystemExit) as error:
                 reason = str(error)
+                print(f"{name}: failed; the others are built first …", file=sys.stderr)
         became[name] = f"not built, {reason}" if reason else "built"
     sbom.write_sums(out)
     for name, result in became.items():

@@ -27,7 +27,7 @@ use configdata;
 my %given;
 while (@ARGV) { my $name = shift; $given{$name} = shift; }
 open my $names, '<', $given{'--ordinals'} or die;
-print "LIBRARY \\"lib$given{'--name'}-3.dll\\"\\nEXPORTS\\n";
+print "LIBRARY \\"$given{'--name'}-3.dll\\"\\nEXPORTS\\n";
 while (<$names>) {
     my ($name, undef, undef, $about) = split;
     my ($exists, $platforms, undef, $features) = split /:/, $about // '';
@@ -35,7 +35,8 @@ while (<$names>) {
     my @platforms = split /,/, $platforms;
     next if grep { $_ eq '!_WIN32' } @platforms;
     next if grep({ !/^!/ } @platforms) && !grep({ $_ eq '_WIN32' } @platforms);
-    next if grep { my $name = lc; $name =~ tr/_/-/; $disabled{$name} } split /,/, $features // '';
+    next if grep { my $under = my $dash = lc; $dash =~ tr/_/-/; $disabled{$under} || $disabled{$dash} }
+        split /,/, $features // '';
     print "    $name\\n";
 }
 """
@@ -90,7 +91,8 @@ def compile_in(source: Path) -> list[Path]:
     env = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}
     configure = ["perl", "Configure", "--cross-compile-prefix=x86_64-w64-mingw32-", *CONFIGURATION, *FLAGS]
     with (source / "build.log").open("wb") as log:
-        for command in (configure, ["make", f"-j{os.cpu_count() or 1}", *LIBRARIES]):
+        # The libraries' own targets do not depend on the generated headers.
+        for command in (configure, ["make", "build_generated"], ["make", f"-j{os.cpu_count() or 1}", *LIBRARIES]):
             done = subprocess.run(command, cwd=source, env=env, stdout=log, stderr=subprocess.STDOUT, check=False)
             if done.returncode:
                 tail = (source / "build.log").read_text(errors="replace")[-2000:]

@@ -27,6 +27,7 @@ from coder.agent.network.overlay import AgentNetwork
 from coder.agent.network.reconnecting_pty import PtyService
 from coder.agent.platform import system
 from coder.agent.prebuild_claim import PREBUILDS_OWNER, wait_until_claimed
+from coder.agent.reconnect_delays import ReconnectDelays
 from coder.agent.reports.app_health import AppHealth
 from coder.agent.reports.app_status import report_app_status
 from coder.agent.reports.connection_reports import ReportQueue
@@ -48,9 +49,8 @@ from coder.agent.workspace.sync_socket import SyncSocket
 from coder.base.errors import CoderError
 from coder.base.json_types import Json
 from coder.base.log import get_logger
-from coder.base.retry import Backoff
 from coder.base.version import BUILD_VERSION
-from coder.net.errors import HttpError, NetError
+from coder.net.errors import HttpError, NetError, requested_delay
 from coder.rpc.errors import RpcClosed
 from coder.rpc.proto import agent_pb2
 
@@ -60,11 +60,6 @@ if TYPE_CHECKING:
 
 log = get_logger("agent")
 
-FIRST_DELAY, LAST_DELAY = 0.1, 10.0
-"Seconds between dials (docs/protocol/rpc.md#dialling-again)."
-RETURN_DELAY, RETURN_WINDOW = 2.0, 600.0
-"""Seconds (ours). A server lost less than ten minutes ago is probably restarting and users wait for it, so dials are at
-most two seconds apart until then."""
 LOGS_GRACE = 1.0
 "Seconds a ready workspace delays its ready state until the server has its scripts' last log lines (ours)."
 
@@ -200,24 +195,19 @@ class AgentRole:
 
     async def _stay_connected(self, network: AgentNetwork, scope: trio.CancelScope) -> None:
         """Dial forever; each failure closes the whole connection and redials."""
-        backoff = Backoff(FIRST_DELAY, LAST_DELAY)
-        lost_at = -RETURN_WINDOW
+        delays = ReconnectDelays()
         with scope:
             while True:
                 self._served = False
-                began = trio.current_time()
+                began, requested = trio.current_time(), 0.0
                 try:
                     await ServerConnection(self, network).run(self._on_connected)
                 except* (NetError, HttpError, CoderError, trio.BrokenResourceError, OSError) as group:
+                    requested = requested_delay(group)
                     _explain(group, self.config)
                     self.recorder.note("disconnected" if self._served else "dial_failed", how=_failure_word(group))
-                if self._served:
-                    lost_at, self._served = trio.current_time(), False
-                if trio.current_time() - began > LAST_DELAY:
-                    backoff.reset()
-                delay = backoff.next_delay()
-                returning = trio.current_time() - lost_at < RETURN_WINDOW
-                await trio.sleep(min(delay, RETURN_DELAY) if returning else delay)
+                ended, was_served, self._served = trio.current_time(), self._served, False
+                await trio.sleep(delays.after(began, ended, was_served=was_served, requested=requested))
 
     def _on_connected(self, manifest: agent_pb2.Manifest) -> None:
         """Handle a received manifest: the first starts scripts, later ones only refresh."""
@@ -435,7 +425,8 @@ def _explain(group: BaseExceptionGroup[BaseException], config: AgentConfig) -> N
         return
     if isinstance(error, HttpError) and is_refused and error.status == 401:
         log.error(
-            "the server does not accept this agent's token; a newer build of the workspace has a new one",
+            "the server does not accept this agent's token; a newer build of the workspace has a new one "
+            "(`coder external-workspaces agent-instructions` prints it)",
             url=url,
             detail=error.message,
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from coder.base.json_types import JsonObject
 from coder.base.secret import Secret
@@ -34,7 +33,7 @@ async def exchange(policy: DialPolicy, auth: str, agent_name: str = "") -> Secre
         body["agent_name"] = agent_name
     async with HttpClient(policy.with_token(None)) as client:
         answer = await client.request("POST", f"/api/v2/workspaceagents/{auth}", json=body, limit=_DOCUMENT)
-    return Secret(str(answer.json(dict[str, Any])["session_token"]))
+    return Secret(str(answer.json(JsonObject)["session_token"]))
 
 
 async def _ask(base: str, method: str, path: str, headers: Headers) -> HttpResponse:
@@ -49,11 +48,11 @@ async def _google() -> JsonObject:
     return {"json_web_token": document.body.decode("utf-8", "replace").strip()}
 
 
-async def _aws() -> dict[str, Any]:
+async def _aws() -> JsonObject:
     lifetime = (("X-aws-ec2-metadata-token-ttl-seconds", "300"),)
     session = await _ask(LINK_LOCAL, "PUT", "/latest/api/token", lifetime)
     headers = (("X-aws-ec2-metadata-token", session.body.decode("ascii", "replace").strip()),)
-    document = {}
+    document: JsonObject = {}
     for name in ("signature", "document"):
         answer = await _ask(LINK_LOCAL, "GET", f"/latest/dynamic/instance-identity/{name}", headers)
         document[name] = answer.body.decode("utf-8", "replace")
@@ -62,7 +61,7 @@ async def _aws() -> dict[str, Any]:
 
 async def _azure() -> JsonObject:
     path = "/metadata/attested/document?api-version=2020-09-01"
-    document = (await _ask(LINK_LOCAL, "GET", path, (("Metadata", "true"),))).json(dict[str, Any])
+    document = (await _ask(LINK_LOCAL, "GET", path, (("Metadata", "true"),))).json(JsonObject)
     return {"signature": document.get("signature", ""), "encoding": document.get("encoding", "")}
 
 

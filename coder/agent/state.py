@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
 from coder.agent.activity import Activity
 from coder.agent.counters import AgentCounters
 from coder.agent.shared_poll import SharedPoll
+from coder.base.json_types import Json, JsonObject
 from coder.rpc.proto import agent_pb2
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class RemoteProcess(Protocol):
     exited: float | None
     ended: trio.Event
 
-    def output_json(self) -> dict[str, Any]: ...
+    def output_json(self) -> JsonObject: ...
 
     def send(self, signal_name: str) -> None: ...
 
@@ -65,15 +66,15 @@ class ProcessTable(Protocol):
 
     def get(self, ident: str) -> RemoteProcess | None: ...
 
-    def rows(self) -> list[dict[str, Any]]: ...
+    def rows(self) -> list[JsonObject]: ...
 
 
 class ToolTable(Protocol):
     """MCP servers of the workspace's project (`coder/agent/workspace/mcp_servers.py`)."""
 
-    async def tools(self) -> list[dict[str, Any]]: ...
+    async def tools(self) -> list[JsonObject]: ...
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]: ...
+    async def call(self, tool: str, arguments: Mapping[str, Json]) -> JsonObject: ...
 
 
 class DevcontainerBusyError(Exception):
@@ -89,9 +90,9 @@ class ContainerTable(Protocol):
 
     watchers: int
 
-    async def fresh_listing(self) -> dict[str, Any]: ...
+    async def fresh_listing(self) -> JsonObject: ...
 
-    def cached_listing(self) -> dict[str, Any]: ...
+    def cached_listing(self) -> JsonObject: ...
 
     def next_change(self) -> trio.Event: ...
 
@@ -140,7 +141,7 @@ class AgentState:
     "Containers; None where container management is disabled."
     activity: Activity = field(default_factory=Activity)
     "Activity that an upgrade waits for."
-    repositories: SharedPoll[Any] = field(default_factory=SharedPoll)
+    repositories: SharedPoll[object] = field(default_factory=SharedPoll)
     "Shared poll of the workspace's git status (`coder/agent/workspace/git_changes.py`)."
     debug_ports: frozenset[int] = frozenset()
     "Ports of the agent's own listeners, never listed as the workspace's."

@@ -6,6 +6,8 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+_BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+
 
 class Clock(Protocol):
     def now(self) -> datetime:
@@ -23,6 +25,11 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+
+def seconds_since_boot() -> float:
+    """Return monotonic seconds that include the machine's sleep, where the system counts it (Linux)."""
+    return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
 
 
 class FakeClock:

@@ -10,10 +10,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from coder.base.duration import format_duration, parse_duration
 from coder.base.errors import CoderError
+from coder.base.json_types import Json
 from coder.base.quoted import quoted
 
 Source = Literal["default", "yaml", "env", "flag"]
@@ -21,6 +22,8 @@ Kind = Literal[
     "string", "int", "bool", "duration", "string-array", "allow-list", "url", "host:port", "regexp", "struct"
 ]
 
+OptionValue = Json | timedelta
+"""Value of an option, as its kind says: a text, number, bool, duration, tuple of texts, or structured JSON."""
 LIST_KINDS = frozenset({"string-array", "allow-list"})
 """Kinds with several values: flags may be repeated, texts are split at commas."""
 
@@ -38,7 +41,7 @@ class Option:
     yaml: str = ""
     "Dotted path in the YAML file; empty when the file has none."
     kind: Kind = "string"
-    default: Any = ""
+    default: OptionValue = ""
     help: str = ""
     group: str = ""
     short: str = ""
@@ -53,20 +56,32 @@ class Option:
 class Resolved:
     """Values by option name, each with its source."""
 
-    values: Mapping[str, Any]
+    values: Mapping[str, OptionValue]
     sources: Mapping[str, Source]
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> OptionValue:
         return self.values[name]
+
+    def text(self, name: str) -> str:
+        """Return the value of an option that has one text."""
+        return _to_string(self.values[name])
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return the values of an option of a kind in `LIST_KINDS`."""
+        return _to_list(self.values[name])
+
+    def flag(self, name: str) -> bool:
+        """Return the value of a bool."""
+        return bool(self.values[name])
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """Inputs of `resolve`. Flags hold raw texts (lists for repeated flags)."""
 
-    flags: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, OptionValue] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
-    file: Mapping[str, Any] = field(default_factory=dict)
+    file: Mapping[str, Json] = field(default_factory=dict)
 
 
 def process_environment() -> Mapping[str, str]:
@@ -89,7 +104,7 @@ def masked_arguments(arguments: Sequence[str], options: Sequence[Option]) -> lis
 
 def resolve(options: Sequence[Option], inputs: Inputs) -> Resolved:
     """Return each option's value. Raises CoderError `bad_option` naming the option and its source."""
-    values: dict[str, Any] = {}
+    values: dict[str, OptionValue] = {}
     sources: dict[str, Source] = {}
     for option in options:
         raw, source = _pick(option, inputs)
@@ -98,7 +113,7 @@ def resolve(options: Sequence[Option], inputs: Inputs) -> Resolved:
     return Resolved(values, sources)
 
 
-def _pick(option: Option, inputs: Inputs) -> tuple[Any, Source]:
+def _pick(option: Option, inputs: Inputs) -> tuple[OptionValue, Source]:
     if option.flag and inputs.flags.get(option.flag) is not None:
         return inputs.flags[option.flag], "flag"
     if option.env and option.env in inputs.env:
@@ -110,7 +125,7 @@ def _pick(option: Option, inputs: Inputs) -> tuple[Any, Source]:
     return None, "default"
 
 
-def _descend(node: Any, path: list[str]) -> Any:
+def _descend(node: Json, path: list[str]) -> Json:
     for key in path:
         if not isinstance(node, Mapping) or key not in node:
             return None
@@ -118,13 +133,15 @@ def _descend(node: Any, path: list[str]) -> Any:
     return node
 
 
-def _convert(option: Option, raw: Any, source: Source) -> Any:
+def _convert(option: Option, raw: OptionValue, source: Source) -> OptionValue:
     source_name = {"flag": f"--{option.flag}", "env": option.env, "yaml": option.yaml}.get(source, option.name)
     try:
         value = _CONVERTERS[option.kind](raw)
     except (ValueError, TypeError, CoderError) as error:
         masked = "***" if option.secret else quoted(raw)
         raise CoderError("bad_option", f"{source_name}: {masked} is not a valid {option.kind}", option.help) from error
+    if option.secret and source == "env" and isinstance(value, str):
+        value = value.rstrip("\r\n")  # of the file that a secret store made the variable from
     if isinstance(value, timedelta) and value < option.least:
         raise CoderError(
             "bad_option", f"{source_name}: {raw} is less than {format_duration(option.least)}", option.help
@@ -132,17 +149,18 @@ def _convert(option: Option, raw: Any, source: Source) -> Any:
     return _choice(option, value) if option.choices else value
 
 
-def _choice(option: Option, value: Any) -> Any:
+def _choice(option: Option, value: OptionValue) -> str | tuple[str, ...]:
     """Return the value in the spelling of its choices; case is ignored."""
     known = {choice.lower(): choice for choice in option.choices}
-    lowered = [str(item).lower() for item in (value if option.kind in LIST_KINDS else [value])]
+    items = _to_list(value) if option.kind in LIST_KINDS else (str(value),)
+    lowered = [item.lower() for item in items]
     if not known.keys() >= set(lowered):
-        masked = ",".join(value) if option.kind in LIST_KINDS else value
+        masked = ",".join(items)
         raise CoderError("bad_option", f"--{option.flag}: {quoted(masked)} is not one of {', '.join(option.choices)}")
     return tuple(known[item] for item in lowered) if option.kind in LIST_KINDS else known[lowered[0]]
 
 
-def _to_bool(raw: Any) -> bool:
+def _to_bool(raw: OptionValue) -> bool:
     if isinstance(raw, bool):
         return raw
     text = str(raw).strip().lower()
@@ -150,33 +168,35 @@ def _to_bool(raw: Any) -> bool:
         return True
     if text in {"0", "f", "false", "no", "off", ""}:
         return False
-    raise ValueError(raw)
+    raise ValueError(text)
 
 
-def _to_list(raw: Any) -> tuple[str, ...]:
+def _to_list(raw: OptionValue) -> tuple[str, ...]:
     """Split a text at commas, or each text of a file's list. A null item is empty."""
     if isinstance(raw, str):
         return tuple(part.strip() for part in raw.split(",") if part.strip())
     if isinstance(raw, Mapping):
         raise TypeError("a mapping is no list")
+    if not isinstance(raw, Sequence):
+        raise TypeError("a list is required")
     return tuple(part for item in raw if item is not None for part in _to_list(_to_string(item)))
 
 
-def _to_string(raw: Any) -> str:
+def _to_string(raw: OptionValue) -> str:
     """Return one value; a list or mapping of a file is none."""
     if isinstance(raw, list | dict):
         raise TypeError("a single value is required")
     return str(raw)
 
 
-def _to_duration(raw: Any) -> timedelta:
+def _to_duration(raw: OptionValue) -> timedelta:
     return raw if isinstance(raw, timedelta) else parse_duration(str(raw))
 
 
-def _to_text(kind: Kind) -> Callable[[Any], str]:
+def _to_text(kind: Kind) -> Callable[[OptionValue], str]:
     """Return a converter of texts with a required form; an empty text counts as unset."""
 
-    def convert(raw: Any) -> str:
+    def convert(raw: OptionValue) -> str:
         from coder.base.text_faults import FAULTS  # regular expressions, for the few options with such a value
 
         text = _to_string(raw)
@@ -187,7 +207,7 @@ def _to_text(kind: Kind) -> Callable[[Any], str]:
     return convert
 
 
-_CONVERTERS: dict[Kind, Callable[[Any], Any]] = {
+_CONVERTERS: dict[Kind, Callable[[OptionValue], OptionValue]] = {
     "string": _to_string,
     "url": _to_text("url"),
     "host:port": _to_text("host:port"),

@@ -55,16 +55,16 @@ def is_database_away(error: BaseException) -> bool:
 
 def explain_error(error: BaseException, *, with_hint: bool = True) -> str:
     """Return one line for users: the message, then its causes, then the hint."""
-    chain = [cause for cause in causes(error) if cause is error or not _is_databases(cause)]
+    chain = [cause for cause in causes(error) if cause is error or not _is_for_programmers(cause)]
     parts = list(dict.fromkeys(text for cause in chain if (text := _sentence(cause))))
     line = ": ".join(parts[:_MAX_PARTS])
     hint = error.hint if isinstance(error, CoderError) and with_hint else ""
     return f"{line}\n{hint}" if hint else line
 
 
-def _is_databases(error: BaseException) -> bool:
-    """Return whether an error is of the database's libraries: its text has SQL and its parameters."""
-    return type(error).__module__.partition(".")[0] in {"sqlalchemy", "asyncpg", "alembic"}
+def _is_for_programmers(error: BaseException) -> bool:
+    """Return whether an error's text is for programmers: SQL with its parameters, OpenSSL's codes."""
+    return type(error).__module__.partition(".")[0] in {"sqlalchemy", "asyncpg", "alembic", "ssl"}
 
 
 def _sentence(error: BaseException) -> str:

@@ -5,20 +5,32 @@ Not run on those systems by us: the tests compare it with /proc on Linux, which 
 
 from __future__ import annotations
 
+import importlib
 import sys
-from typing import Any
+from types import ModuleType
+from typing import Protocol
+
+
+class _Address(Protocol):
+    port: int
+
+
+class _Socket(Protocol):
+    """Socket as `psutil.net_connections` lists it."""
+
+    status: str
+    laddr: _Address
 
 
 def is_needed() -> bool:
     return not sys.platform.startswith("linux")
 
 
-def _psutil() -> Any:
+def _psutil() -> ModuleType | None:
     try:
-        import psutil
+        return importlib.import_module("psutil")
     except ImportError:
         return None
-    return psutil
 
 
 def cpu_ticks() -> tuple[int, int] | None:
@@ -51,8 +63,8 @@ def listening_programs() -> dict[int, str]:
     return {entry.laddr.port: _name(psutil, getattr(entry, "pid", None)) for entry in entries}
 
 
-def _own_sockets(psutil: Any) -> list[Any]:
-    values = []
+def _own_sockets(psutil: ModuleType) -> list[_Socket]:
+    values: list[_Socket] = []
     for process in psutil.process_iter():
         try:
             values += [entry for entry in process.net_connections("tcp") if entry.status == psutil.CONN_LISTEN]
@@ -61,7 +73,7 @@ def _own_sockets(psutil: Any) -> list[Any]:
     return values
 
 
-def _name(psutil: Any, pid: int | None) -> str:
+def _name(psutil: ModuleType, pid: int | None) -> str:
     try:
         return str(psutil.Process(pid).name()) if pid else ""
     except psutil.Error:

@@ -17,9 +17,9 @@ structured options, imported secrets. Terraform's `yamldecode` has its own types
 
 from __future__ import annotations
 
-from typing import Any
-
 import yaml
+
+from coder.base.json_types import Json, JsonObject
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _MERGE = "tag:yaml.org,2002:merge"
@@ -37,19 +37,20 @@ class YamlError(ValueError):
 
 
 class _Loader(yaml.SafeLoader):
-    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803 - the library's name
+    def fetch_flow_collection_start(self, TokenClass: type[yaml.Token]) -> None:  # noqa: N803 - the library's name
         if self.flow_level >= MAX_DEPTH:
             raise YamlError(f"the document is nested deeper than {MAX_DEPTH}")
         super().fetch_flow_collection_start(TokenClass)
 
-    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+    def resolve(self, kind: type[yaml.Node], value: str, implicit: tuple[bool, bool]) -> str:
         """Return the tag of a node that has none. Only scalars without quotes are plain."""
         if kind is yaml.ScalarNode and implicit[0]:
             return _MERGE if value == "<<" else _NULL_TAG if value in _NULL else _PLAIN
-        return super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
+        tag: str = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
+        return tag
 
 
-def read_document(text: str) -> Any:
+def read_document(text: str) -> Json:
     """Return the first document's content; None for an empty one. Raise YamlError for a text that is not YAML, has a
     key twice in one mapping, or refers to itself."""
     return DocumentReader().read(text)
@@ -65,7 +66,7 @@ class DocumentReader:
         self._left = MAX_NODES
         self._open: set[int] = set()
 
-    def read(self, text: str) -> Any:
+    def read(self, text: str) -> Json:
         """Return the content. Raise YamlError."""
         try:
             node = yaml.compose(text, Loader=_Loader)
@@ -77,15 +78,15 @@ class DocumentReader:
         except RecursionError as problem:
             raise YamlError("the text is not YAML") from problem
 
-    def missing(self) -> Any:
+    def missing(self) -> Json:
         """Return the content of a text without a document."""
         return None
 
-    def plain(self, text: str) -> Any:
+    def plain(self, text: str) -> Json:
         """Return the value of a scalar without quotes that is not null."""
         return text
 
-    def quoted(self, text: str) -> Any:
+    def quoted(self, text: str) -> Json:
         """Return the value of a scalar in quotes, or with the tag `!!str`."""
         return text
 
@@ -93,7 +94,7 @@ class DocumentReader:
         """Return the name for a key without quotes."""
         return text
 
-    def _value(self, node: yaml.Node) -> Any:
+    def _value(self, node: yaml.Node) -> Json:
         self._left -= 1
         if self._left < 0 or id(node) in self._open:
             raise YamlError("the document refers to itself, or is too large")
@@ -107,14 +108,14 @@ class DocumentReader:
         finally:
             self._open.discard(id(node))
 
-    def _scalar(self, node: yaml.ScalarNode) -> Any:
+    def _scalar(self, node: yaml.ScalarNode) -> Json:
         if node.tag == _NULL_TAG:
             return None
         return self.plain(node.value) if node.style is None and node.tag != _TEXT else self.quoted(node.value)
 
-    def _mapping(self, node: yaml.Node) -> dict[str, Any]:
-        merged: dict[str, Any] = {}
-        own: dict[str, Any] = {}
+    def _mapping(self, node: yaml.Node) -> JsonObject:
+        merged: JsonObject = {}
+        own: JsonObject = {}
         for key, value in node.value:
             if key.tag == _MERGE:
                 for item in value.value if isinstance(value, yaml.SequenceNode) else [value]:

@@ -172,6 +172,7 @@ def _invoke(command: Command[Options], words: list[str], typed: list[str] | None
         if invocation.globals.debug_options:
             sys.stdout.write(option_report(invocation))
             return 0
+        _warn_of_variables(command, invocation)
         verbose = invocation.globals.verbose
         if verbose:
             _show_requests()
@@ -179,21 +180,27 @@ def _invoke(command: Command[Options], words: list[str], typed: list[str] | None
     except (BrokenPipeError, ModuleNotFoundError):
         raise  # `main` handles these
     except (Exception, BaseExceptionGroup) as error:
-        return _report(command, error, verbose=verbose)
+        return _report(command, error, invocation, verbose=verbose)
     finally:
         # Also warn after a failure, which the difference of releases may have caused.
         if invocation is not None:
             _warn_of_version(invocation)
 
 
-def _report(command: Command[Options], error: Exception | BaseExceptionGroup, *, verbose: bool) -> int:
+def _report(
+    command: Command[Options],
+    error: Exception | BaseExceptionGroup,
+    invocation: Invocation[Options] | None,
+    *,
+    verbose: bool,
+) -> int:
     from coder.cli.ui.error_output import report_error, report_group, report_usage
 
     if isinstance(error, BaseExceptionGroup):
-        return report_group(command, error, verbose=verbose)
+        return report_group(command, error, verbose=verbose, invocation=invocation)
     if isinstance(error, UsageError):
         return report_usage(command, error)
-    return report_error(command, error, verbose=verbose)
+    return report_error(command, error, verbose=verbose, invocation=invocation)
 
 
 def _show_requests() -> None:
@@ -201,6 +208,16 @@ def _show_requests() -> None:
     from coder.net.request_log import REQUESTS
 
     REQUESTS.listener = lambda exchange: print(exchange, file=sys.stderr)
+
+
+def _warn_of_variables(command: Command[Options], invocation: Invocation[Options]) -> None:
+    """Warn about variables that look like a misspelt one of this command. The server logs its own."""
+    if command.words in {"server", "completion words"}:
+        return
+    from coder.cli.core.suggestions import variables_warning
+
+    known = (option.env for option in (*command.options, *GLOBAL_OPTIONS))
+    sys.stderr.write(variables_warning(invocation.env, known))
 
 
 def _warn_of_version(invocation: Invocation[Options]) -> None:

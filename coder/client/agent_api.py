@@ -7,7 +7,7 @@ import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote, urlencode
 
 import h11
@@ -85,7 +85,7 @@ class AgentApi:
     def __init__(self, link: SharedLink | WorkspaceLink) -> None:
         self._link = link
 
-    async def ask(self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: bytes = b"") -> bytes:
+    async def ask(self, method: str, path: str, *, query: Mapping[str, Json] | None = None, body: bytes = b"") -> bytes:
         """Send a request and return the body of a successful answer; `path` is below /api/v0. Raise AgentRefusedError
         and other CoderErrors."""
         target = f"/api/v0/{quote(path)}" + (f"?{urlencode(query)}" if query else "")

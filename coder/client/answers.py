@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
+
+from coder.base.json_types import Json, as_list
 
 T = TypeVar("T")
 
@@ -13,7 +15,7 @@ class Answer(Protocol):
     @property
     def body(self) -> bytes: ...
 
-    def json(self) -> Any: ...
+    def json(self) -> Json: ...
 
 
 def read(answer: Answer, kind: type[T]) -> T:
@@ -35,6 +37,6 @@ def read(answer: Answer, kind: type[T]) -> T:
         raise
 
 
-def read_rows(answer: Answer, kind: type[T]) -> list[tuple[T, Any]]:
+def read_rows(answer: Answer, kind: type[T]) -> list[tuple[T, Json]]:
     """Decode a list, each entry with its raw JSON, which `-o json` passes on unchanged. Raise as `read` does."""
-    return list(zip(read(answer, list[kind]), answer.json() or (), strict=True))  # type: ignore[valid-type]
+    return list(zip(read(answer, list[kind]), as_list(answer.json()), strict=True))  # type: ignore[valid-type]

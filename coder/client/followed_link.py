@@ -7,9 +7,9 @@ successor, and opens a link to it. Streams of the old agent end; new ones wait f
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Generic, Protocol, TypeVar
 
 import trio
 
@@ -27,19 +27,31 @@ _FINAL = {401, 403, 404, 410}
 FAILURES = (OSError, CoderError, trio.BrokenResourceError, trio.ClosedResourceError)
 "Exceptions of a failed connection to the agent."
 
-Link = Any
-"""WorkspaceLink | SharedLink."""
-OpenLink = Callable[[ReadyAgent], AbstractAsyncContextManager[Link]]
-Use = Callable[..., Awaitable[None]]
-"""Task (target, link, *, task_status) that uses one link until it is cancelled with the link."""
+
+class Link(Protocol):
+    """Part of WorkspaceLink and SharedLink."""
+
+    async def wait_reachable(self) -> None: ...
+    async def connect(self, port: int) -> trio.abc.HalfCloseableStream: ...
 
 
-class FollowedLink:
+L = TypeVar("L", bound=Link)
+L_contra = TypeVar("L_contra", bound=Link, contravariant=True)
+OpenLink = Callable[[ReadyAgent], AbstractAsyncContextManager[L]]
+
+
+class Use(Protocol[L_contra]):
+    """Task that uses one link until it is cancelled with the link."""
+
+    async def __call__(self, target: ReadyAgent, link: L_contra, /, *, task_status: trio.TaskStatus[None]) -> None: ...
+
+
+class FollowedLink(Generic[L]):
     """Open link; use `open_followed_link`."""
 
-    def __init__(self, prepare: Preparation, target: ReadyAgent, open_link: OpenLink, uses: list[Use]) -> None:
+    def __init__(self, prepare: Preparation, target: ReadyAgent, open_link: OpenLink[L], uses: list[Use[L]]) -> None:
         self._prepare, self._target, self._open_link, self._uses = prepare, target, open_link, uses
-        self._link: Link = None
+        self._link: L | None = None
         self._changed = trio.Condition()
         self._check = trio.Event()
         self._checks = 0
@@ -48,20 +60,20 @@ class FollowedLink:
         """Open a TCP stream to a port of the present agent. Raise one of FAILURES."""
         link = await self._present_link()
         try:
-            stream: trio.abc.HalfCloseableStream = await link.connect(port)
+            stream = await link.connect(port)
         except FAILURES:
             if not await self._is_replaced(link):
                 raise
             stream = await (await self._present_link()).connect(port)
         return stream
 
-    async def _present_link(self) -> Link:
+    async def _present_link(self) -> L:
         async with self._changed:
             while self._link is None:
                 await self._changed.wait()
             return self._link
 
-    async def _is_replaced(self, link: Link) -> bool:
+    async def _is_replaced(self, link: L) -> bool:
         """Ask the server. Return whether another link replaces `link`."""
         async with self._changed:
             seen = self._checks
@@ -113,7 +125,7 @@ class FollowedLink:
                 self._checks += 1
                 self._changed.notify_all()
 
-    async def _set(self, link: Link) -> None:
+    async def _set(self, link: L | None) -> None:
         async with self._changed:
             self._link = link
             self._changed.notify_all()
@@ -121,8 +133,8 @@ class FollowedLink:
 
 @asynccontextmanager
 async def open_followed_link(
-    prepare: Preparation, target: ReadyAgent, open_link: OpenLink, uses: list[Use]
-) -> AsyncIterator[FollowedLink]:
+    prepare: Preparation, target: ReadyAgent, open_link: OpenLink[L], uses: list[Use[L]]
+) -> AsyncIterator[FollowedLink[L]]:
     """Open a link that follows `target`. `uses` run with each link. Raise CoderError if the first cannot be opened."""
     link = FollowedLink(prepare, target, open_link, uses)
     with single_failure():

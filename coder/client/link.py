@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address
-from typing import Any
 from uuid import UUID
 
 import trio
 
 from coder.api.agents.agent_connection import AgentConnectionInfo
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject
 from coder.client.answers import read
 from coder.mesh.description import Tap
 from coder.mesh.errors import MeshError
@@ -96,7 +96,7 @@ class WorkspaceLink:
         except MeshError as error:
             raise CoderError("ping", "no answer") from error
 
-    async def explain(self, last: PingResult | None) -> tuple[list[TransportVerdict], dict[str, Any]]:
+    async def explain(self, last: PingResult | None) -> tuple[list[TransportVerdict], JsonObject]:
         """Return the transports in words and the path, after the last ping."""
         return explain_link(self, last), describe_path(self, last)
 
@@ -236,7 +236,7 @@ def explain_link(link: WorkspaceLink, last: PingResult | None = None) -> list[Tr
     return lines
 
 
-def describe_path(link: WorkspaceLink, last: PingResult | None = None) -> dict[str, Any]:
+def describe_path(link: WorkspaceLink, last: PingResult | None = None) -> JsonObject:
     """Return the path of an open link, its latency, and the reason why it is not direct (None if it is)."""
     status = link.node.status()
     key = link.controller.public_key_of(link.agent_id)

@@ -6,17 +6,35 @@ from collections.abc import AsyncIterator
 from typing import TypeVar
 from uuid import UUID
 
+import msgspec
 import trio
 
 from coder.api.agents.agent_streams import WorkspaceAgentLog
 from coder.api.base.answers import read_answer
 from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.base.retry import Backoff
+from coder.client.answers import read
 from coder.net.errors import HttpError, NetError, is_own_refusal
+from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 
 T = TypeVar("T", ProvisionerJobLog, WorkspaceAgentLog)
+
+
+class _Job(msgspec.Struct):
+    status: str = ""
+
+
+class _Owner(_Job):
+    """A build or a version with its job, or a job itself."""
+
+    job: _Job | None = None
+
+
+POLL = 1.0
+"""Seconds between requests where a proxy lets no stream through."""
+_ENDED = frozenset({"succeeded", "failed", "canceled"})
 
 
 async def follow_job_logs(policy: DialPolicy, path: str, *, after: int = -1) -> AsyncIterator[ProvisionerJobLog]:
@@ -42,6 +60,11 @@ async def _follow(policy: DialPolicy, path: str, after: int, kind: type[T]) -> A
         try:
             socket = await connect_websocket(policy, f"{path}?follow&after={after}")
         except (NetError, HttpError) as error:
+            if isinstance(error, HttpError) and error.status == 426:
+                # A proxy strips upgrades, and these streams have no other form: ask again and again.
+                async for line in _polled(policy, path, after, kind):
+                    yield line
+                return
             attempts += 1
             if attempts > 8 or is_own_refusal(error):
                 raise
@@ -61,6 +84,27 @@ async def _follow(policy: DialPolicy, path: str, after: int, kind: type[T]) -> A
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(socket)
         await trio.sleep(backoff.next_delay())
+
+
+async def _polled(policy: DialPolicy, path: str, after: int, kind: type[T]) -> AsyncIterator[T]:
+    """Yield log lines by plain requests until the job has ended, or the agent is replaced."""
+    owner = path.removesuffix("/logs")
+    async with HttpClient(policy) as client:
+        while True:
+            try:
+                found = read(await client.request("GET", owner), _Owner)
+            except HttpError as error:
+                if error.status == 404:
+                    return
+                raise
+            is_over = (found.job or found).status in _ENDED
+            # Asked after the status, so that the last lines of an ended job are not missed.
+            for line in _lines((await client.request("GET", f"{path}?after={after}")).body, kind):
+                after = max(after, line.id)
+                yield line
+            if is_over:
+                return
+            await trio.sleep(POLL)
 
 
 def _lines(message: bytes | str, kind: type[T]) -> list[T]:

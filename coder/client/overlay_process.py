@@ -8,19 +8,21 @@ the server, and the server checks every tunnel and closes it when the permission
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Generic, TypeVar
 from uuid import UUID
 
+import msgspec
 import trio
 
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject, as_object, as_text
 from coder.base.log import get_logger
 from coder.base.secret import Secret
-from coder.client.link import WorkspaceLink, describe_path, explain_link, join_agent, open_overlay_node
+from coder.client.link import OverlayNode, WorkspaceLink, describe_path, explain_link, join_agent, open_overlay_node
 from coder.client.overlay_wire import is_own, receive_frame, send_frame, token_digest
 from coder.mesh.description import PingResult
 from coder.net.policy import DialPolicy
@@ -29,14 +31,15 @@ from coder.net.splice import splice
 IDLE_SECONDS = 600.0
 "Seconds that an unused tunnel stays open; also the node after its last tunnel."
 _log = get_logger("overlay")
+V = TypeVar("V")
 
 
 @dataclass(slots=True)
-class _SharedEntry:
+class _SharedEntry(Generic[V]):
     """Node or tunnel with its number of users."""
 
     ready: trio.Event = field(default_factory=trio.Event)
-    value: Any = None
+    value: V | None = None
     error: Exception | None = None
     users: set[trio.CancelScope] = field(default_factory=set)
     changed: trio.Event = field(default_factory=trio.Event)
@@ -56,7 +59,7 @@ class _SharedEntry:
         self.changed = trio.Event()
 
     @asynccontextmanager
-    async def used(self) -> AsyncIterator[Any]:
+    async def used(self) -> AsyncIterator[V]:
         """Yield the value while it exists. Raise the error of its creation."""
         with trio.CancelScope() as scope:
             self.users.add(scope)
@@ -65,10 +68,14 @@ class _SharedEntry:
                 await self.ready.wait()
                 if self.error is not None:
                     raise self.error
-                yield self.value
+                if self.value is not None:
+                    yield self.value
             finally:
                 self.users.discard(scope)
                 self.touch()
+
+
+_Entries = dict[tuple[str, ...], _SharedEntry[V]]
 
 
 class OverlayProcess:
@@ -76,7 +83,8 @@ class OverlayProcess:
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
-        self._entries: dict[tuple[str, ...], _SharedEntry] = {}
+        self._nodes: _Entries[OverlayNode] = {}
+        self._tunnels: _Entries[WorkspaceLink] = {}
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve a request; its failure does not affect others."""
@@ -90,21 +98,21 @@ class OverlayProcess:
             except (OSError, ValueError, KeyError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
                 _log.debug("a request for the overlay failed", error=error)
 
-    async def _answer(self, stream: trio.SocketStream, request: dict[str, Any]) -> None:
+    async def _answer(self, stream: trio.SocketStream, request: JsonObject) -> None:
         policy, direct, agent = policy_of(request), bool(request["direct"]), UUID(str(request["agent"]))
         async with self._tunnel(policy, direct, agent) as link:
             await link.wait_reachable()
             match request["verb"]:
                 case "reach":
-                    await send_frame(stream, {"regions": link.regions})
+                    await send_frame(stream, {"regions": {str(number): name for number, name in link.regions.items()}})
                 case "ping":
                     await send_frame(stream, {"ping": asdict(await link.ping())})
                 case "explain":
-                    last = PingResult(**request["last"]) if request["last"] else None
+                    last = msgspec.convert(request["last"], PingResult) if request["last"] else None
                     transports = [asdict(verdict) for verdict in explain_link(link, last)]
                     await send_frame(stream, {"transports": transports, "path": describe_path(link, last)})
                 case "connect":
-                    remote = await link.connect(int(request["port"]))
+                    remote = await link.connect(int(str(request["port"])))
                     async with remote:
                         await send_frame(stream, {})
                         await splice(stream, remote)
@@ -114,66 +122,83 @@ class OverlayProcess:
         token = policy.token.reveal() if policy.token else ""
         node_key = (policy.url, token_digest(token), str(direct), repr(sorted(policy.proxies.items())))
         node = self._get_or_open(
-            node_key, lambda entry: self._run_entry(entry, node_key, open_overlay_node(policy, agent, direct=direct))
+            self._nodes,
+            node_key,
+            lambda entry: _run_entry(self._nodes, entry, node_key, open_overlay_node(policy, agent, direct=direct)),
         )
         name = (*node_key, str(agent))
-        tunnel = self._get_or_open(name, lambda entry: self._join(entry, name, node, agent))
+        tunnel = self._get_or_open(self._tunnels, name, lambda entry: self._join(entry, name, node, agent))
         async with tunnel.used() as link:
             yield link
 
-    def _get_or_open(self, name: tuple[str, ...], begin: Any) -> _SharedEntry:
-        entry = self._entries.get(name)
+    def _get_or_open(
+        self,
+        entries: _Entries[V],
+        name: tuple[str, ...],
+        begin: Callable[[_SharedEntry[V]], Awaitable[None]],
+    ) -> _SharedEntry[V]:
+        entry = entries.get(name)
         if entry is None:
-            entry = self._entries[name] = _SharedEntry()
+            entry = entries[name] = _SharedEntry()
             self._nursery.start_soon(begin, entry)
         return entry
 
-    async def _join(self, entry: _SharedEntry, name: tuple[str, ...], node: _SharedEntry, agent: UUID) -> None:
+    async def _join(
+        self, entry: _SharedEntry[WorkspaceLink], name: tuple[str, ...], node: _SharedEntry[OverlayNode], agent: UUID
+    ) -> None:
         async def join() -> None:
             async with node.used() as overlay:
-                await self._run_entry(entry, name, join_agent(overlay, agent, ends_when_refused=True))
+                await _run_entry(self._tunnels, entry, name, join_agent(overlay, agent, ends_when_refused=True))
 
         try:
             await join()
         except Exception as error:
-            self._fail(entry, name, error)
+            _fail(self._tunnels, entry, name, error)
         if not entry.ready.is_set():
-            self._fail(entry, name, CoderError("overlay", "the mesh node ended"))
-
-    async def _run_entry(self, entry: _SharedEntry, name: tuple[str, ...], manager: Any) -> None:
-        """Open the value and keep it until it fails or is unused; then cancel its users."""
-        try:
-            async with manager as entry.value:
-                entry.ready.set()
-                await entry.wait_unused()
-                self._entries.pop(name, None)  # later users open a new one
-        except Exception as error:
-            self._fail(entry, name, error)
-        finally:
-            if self._entries.get(name) is entry:
-                del self._entries[name]
-            for scope in list(entry.users):
-                if entry.error is None or entry.value is not None:
-                    scope.cancel()
-
-    def _fail(self, entry: _SharedEntry, name: tuple[str, ...], error: Exception) -> None:
-        cause = error
-        while isinstance(cause, ExceptionGroup):
-            cause = cause.exceptions[0]
-        entry.error = cause if isinstance(cause, CoderError) else CoderError("overlay", "the shared overlay failed")
-        entry.ready.set()
-        if self._entries.get(name) is entry:
-            del self._entries[name]
-        _log.debug("a shared tunnel ended", error=cause)
+            _fail(self._tunnels, entry, name, CoderError("overlay", "the mesh node ended"))
 
 
-def policy_of(request: dict[str, Any]) -> DialPolicy:
+async def _run_entry(
+    entries: _Entries[V], entry: _SharedEntry[V], name: tuple[str, ...], manager: AbstractAsyncContextManager[V]
+) -> None:
+    """Open the value and keep it until it fails or is unused; then cancel its users."""
+    try:
+        async with manager as entry.value:
+            entry.ready.set()
+            await entry.wait_unused()
+            entries.pop(name, None)  # later users open a new one
+    except Exception as error:
+        _fail(entries, entry, name, error)
+    finally:
+        if entries.get(name) is entry:
+            del entries[name]
+        for scope in list(entry.users):
+            if entry.error is None or entry.value is not None:
+                scope.cancel()
+
+
+def _fail(entries: _Entries[V], entry: _SharedEntry[V], name: tuple[str, ...], error: Exception) -> None:
+    cause = error
+    while isinstance(cause, ExceptionGroup):
+        cause = cause.exceptions[0]
+    entry.error = cause if isinstance(cause, CoderError) else CoderError("overlay", "the shared overlay failed")
+    entry.ready.set()
+    if entries.get(name) is entry:
+        del entries[name]
+    _log.debug("a shared tunnel ended", error=cause)
+
+
+def policy_of(request: JsonObject) -> DialPolicy:
     """Return the dial policy of the user's configuration directory. Raise CoderError if the request's differs."""
-    directory = Path(request["directory"])
+    directory, base = Path(as_text(request["directory"])), as_text(request["url"])
     url, token = ((directory / name).read_text(encoding="utf-8").strip() for name in ("url", "session"))
-    if token_digest(token) != request["token"] or url.rstrip("/") != request["url"]:
+    if token_digest(token) != request["token"] or url.rstrip("/") != base:
         raise CoderError("overlay", "the session differs from that of the configuration directory")
-    return DialPolicy(url=request["url"], token=Secret(token), proxies=dict(request["proxies"]))
+    return DialPolicy(
+        url=base,
+        token=Secret(token),
+        proxies={scheme: as_text(proxy) for scheme, proxy in as_object(request["proxies"]).items()},
+    )
 
 
 async def _refuse(stream: trio.SocketStream, error: CoderError) -> None:

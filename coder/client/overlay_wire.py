@@ -11,11 +11,11 @@ import json
 import os
 import socket
 import struct
-from typing import Any
 
 import trio
 
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject
 
 LIMIT = 1 << 16
 _LENGTH = struct.Struct("<I")
@@ -33,12 +33,12 @@ def token_digest(token: str) -> str:
     return hashlib.sha256(b"coder overlay\0" + token.encode()).hexdigest()
 
 
-async def send_frame(stream: trio.SocketStream, content: dict[str, Any]) -> None:
+async def send_frame(stream: trio.SocketStream, content: JsonObject) -> None:
     body = json.dumps(content).encode()
     await stream.send_all(_LENGTH.pack(len(body)) + body)
 
 
-async def receive_frame(stream: trio.SocketStream) -> dict[str, Any]:
+async def receive_frame(stream: trio.SocketStream) -> JsonObject:
     """Read a frame. Raise CoderError `overlay` for invalid data."""
     (size,) = _LENGTH.unpack(await _exactly(stream, _LENGTH.size))
     if size > LIMIT:

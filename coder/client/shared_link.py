@@ -6,12 +6,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
+import msgspec
 import trio
 
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject, as_list, as_object, as_text
 from coder.client.overlay_wire import is_own, receive_frame, send_frame, token_digest
 from coder.mesh.description import PingResult
 from coder.net.policy import DialPolicy
@@ -34,7 +36,7 @@ def use_overlay(path: Path) -> None:
 class SharedLink:
     """Subset of WorkspaceLink that works across processes."""
 
-    request: dict[str, Any]
+    request: JsonObject
     regions: dict[int, str] = field(default_factory=dict)
 
     async def wait_reachable(self, timeout: float = 0.0) -> None:
@@ -49,15 +51,15 @@ class SharedLink:
         """Ping the agent. Raise CoderError if the ping is lost."""
         stream, answer = await _ask({**self.request, "verb": "ping"})
         await trio.aclose_forcefully(stream)
-        return PingResult(**answer["ping"])
+        return msgspec.convert(answer["ping"], PingResult)
 
-    async def explain(self, last: PingResult | None) -> tuple[list[TransportVerdict], dict[str, Any]]:
+    async def explain(self, last: PingResult | None) -> tuple[list[TransportVerdict], JsonObject]:
         """Return the results of `explain_link` and `describe_path` in the other process."""
         from coder.tailnet.verdicts import TransportVerdict
 
         stream, answer = await _ask({**self.request, "verb": "explain", "last": asdict(last) if last else None})
         await trio.aclose_forcefully(stream)
-        return [TransportVerdict(**verdict) for verdict in answer["transports"]], answer["path"]
+        return msgspec.convert(answer["transports"], list[TransportVerdict]), {**as_object(answer["path"])}
 
 
 @asynccontextmanager
@@ -90,7 +92,7 @@ async def open_shared_link(
     """
     if _socket_path is None or policy.token is None or not _is_shareable(policy):
         return None
-    request = {
+    request: JsonObject = {
         "directory": str(directory.absolute()),
         "url": policy.url,
         "token": token_digest(policy.token.reveal()),
@@ -112,7 +114,7 @@ async def open_shared_link(
         except (CoderError, OSError, trio.BrokenResourceError, ValueError, KeyError):
             return  # an error recurs, with its own message, on the separate link
         await trio.aclose_forcefully(stream)
-        regions.update({int(number): name for number, name in answer["regions"].items()})
+        regions.update({int(number): as_text(name) for number, name in as_object(answer["regions"]).items()})
         is_open = True
 
     async with trio.open_nursery() as nursery:
@@ -130,7 +132,7 @@ def _is_shareable(policy: DialPolicy) -> bool:
     return not (policy.headers or files or any("@" in value for value in policy.proxies.values()))
 
 
-async def _ask(request: dict[str, Any]) -> tuple[trio.SocketStream, dict[str, Any]]:
+async def _ask(request: JsonObject) -> tuple[trio.SocketStream, JsonObject]:
     connection = trio.socket.socket(trio.socket.AF_UNIX)
     try:
         await connection.connect(str(_socket_path))
@@ -140,7 +142,7 @@ async def _ask(request: dict[str, Any]) -> tuple[trio.SocketStream, dict[str, An
         await send_frame(stream, request)
         answer = await receive_frame(stream)
         if "error" in answer:
-            raise CoderError(*answer["error"])
+            raise CoderError(*map(as_text, as_list(answer["error"])))
     except BaseException:
         connection.close()
         raise

@@ -8,7 +8,8 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import TypeVar
 
 import trio
 import trio_asyncio
@@ -88,11 +89,12 @@ async def _session(connection: asyncssh.SSHClientConnection, request: ShellReque
     # Passed as typed, since a file's name can have any encoding.
     env = {os.fsencode(name): os.fsencode(value) for name, value in request.env.items()}
     command = None if request.command is None else os.fsencode(request.command)
-    options: dict[str, Any] = {"env": env, "encoding": None}
-    if request.tty:
-        options |= {"term_type": os.environ.get("TERM", "xterm-256color"), "term_size": size}
+    create = partial(aio_as_trio(connection.create_process), command, env=env, encoding=None)
     try:
-        process = await aio_as_trio(connection.create_process)(command, **options)
+        if request.tty:
+            process = await create(term_type=os.environ.get("TERM", "xterm-256color"), term_size=size)
+        else:
+            process = await create()
     except asyncssh.Error as error:
         raise CoderError("ssh", "the session was rejected") from error
     with raw_terminal(request.tty):
@@ -204,5 +206,8 @@ class _AsyncsshGpg:
         await _forward(self._connection, remote, local)
 
 
-async def _awaited(awaitable: Awaitable[object]) -> object:
+T = TypeVar("T")
+
+
+async def _awaited(awaitable: Awaitable[T]) -> T:
     return await awaitable

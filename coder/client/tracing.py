@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 from coder.base import log
 from coder.base.caller import parent_pid
 from coder.base.errors import CoderError
-from coder.mesh.description import Tap
+from coder.mesh.description import Tap, TraceFields
 from coder.mesh.trace import PcapWriter, Trace
 from coder.net.request_log import REQUESTS
 
@@ -36,7 +36,7 @@ def logging_trace() -> Trace:
     return Trace(lambda fact: _log.debug(fact.name, **_loggable(fact.fields)))
 
 
-def _loggable(fields: Mapping[str, object]) -> dict[str, str | float | bool | None]:
+def _loggable(fields: TraceFields) -> dict[str, str | float | bool | None]:
     return {
         name: value if isinstance(value, str | int | float | bool) or value is None else str(value)
         for name, value in fields.items()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import trio
 
+from coder.base.json_types import JsonObject
 from coder.base.log import get_logger
 from coder.client.ready import ReadyAgent
 from coder.net.errors import HttpError, NetError
@@ -28,7 +27,7 @@ def usage_app(text: str) -> str:
 async def report_usage(policy: DialPolicy, target: ReadyAgent, app: str) -> None:
     """Report usage once a minute until cancelled; an empty `app` reports the workspace only. Stop if the server rejects
     it."""
-    body: dict[str, Any] = {"agent_id": target.agent.id, "app_name": app} if app else {}
+    body: JsonObject = {"agent_id": str(target.agent.id), "app_name": app} if app else {}
     path = f"/api/v2/workspaces/{target.workspace.id}/usage"
     async with HttpClient(policy) as http:
         while True:

@@ -28,7 +28,7 @@ from coder.appproxy.http.request_bounds import has_too_many
 from coder.appproxy.metrics.open_links import UPGRADED
 from coder.appproxy.upgrades.raw_links import EndpointTable, Upgrade, draw_on, path_of, serve_endpoint, upgrade_request
 from coder.base import garbage
-from coder.base.clock import Clock, SystemClock
+from coder.base.clock import Clock
 from coder.base.exception_groups import single_failure
 from coder.base.json_types import JsonObject
 from coder.base.log import get_logger
@@ -56,6 +56,7 @@ from coder.coderd.rpc_endpoints.carried import CarriedUpgrade, is_carried
 from coder.coderd.services.apps import app_usage, local_authorizer
 from coder.coderd.services.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.services.foundation.context import Context
+from coder.coderd.services.foundation.database_clock import DatabaseClock
 from coder.coderd.services.foundation.deferred_work import ITEM_TIMEOUT
 from coder.coderd.services.foundation.this_process import Duty, ThisProcess
 from coder.coderd.services.login import oidc
@@ -70,6 +71,7 @@ from coder.coderd.store.engine.database import Database, open_database
 from coder.coderd.store.engine.migrate import migrate, wait_for_database
 from coder.coderd.store.engine.postgres import run_postgres
 from coder.coderd.store.site import site_settings
+from coder.net.aws_login import with_login
 
 _log = get_logger("coderd")
 
@@ -169,12 +171,12 @@ async def open_server(
     clock: Clock | None = None,
 ) -> AsyncIterator[RunningServer]:
     """Run a server for the length of the block; everything is closed, in order, at its end."""
-    clock = clock or SystemClock()
+    clock = clock or DatabaseClock()
     async with contextlib.AsyncExitStack() as stack:
         load_certificate(config)  # an unusable one must not wait for the first login
         listeners = await open_listeners(config)  # first: a port in use must not cost a database start
         try:
-            url = config.postgres_url.reveal() or await stack.enter_async_context(
+            url = with_login(config.postgres_url.reveal(), config.postgres_auth) or await stack.enter_async_context(
                 run_postgres(config.data_path, bin_dir=config.postgres_bin_dir, ephemeral=config.ephemeral)
             )
             server = await stack.enter_async_context(
@@ -214,6 +216,8 @@ async def open_process(
         await wait_for_database(database)
         if migrates:
             await migrate(database)
+        if isinstance(clock, DatabaseClock):
+            await clock.follow(database)
         async with _serving(config, database, listeners, provisioner_factory, clock, process, application) as server:
             yield server
 

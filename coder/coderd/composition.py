@@ -34,6 +34,7 @@ from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.coderd.services.foundation.this_replica import ThisReplica
 from coder.coderd.services.login.oidc import OidcProvider
 from coder.coderd.services.login.provider_tokens import LinkWaits
+from coder.coderd.services.network.agent_admission import AgentAdmission
 from coder.coderd.services.network.carried_streams import CarriedStreams
 from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.services.network.derp_map import RelayMap
@@ -114,6 +115,7 @@ class ApiServices:
     workspace_snapshots: Snapshots
     build_updates: BuildUpdates
     agent_connections: AgentConnections
+    agent_admission: AgentAdmission
     report_batches: ReportBatches
     report_budgets: ReportBudgets
     clouds: Clouds
@@ -213,6 +215,7 @@ def _api_services(ctx: Context) -> ApiServices:
         workspace_snapshots=Snapshots(ctx, workspace_changes),
         build_updates=BuildUpdates(ctx),
         agent_connections=AgentConnections(ctx),
+        agent_admission=AgentAdmission(ctx.clock.monotonic),
         report_batches=ReportBatches(ctx),
         report_budgets=ReportBudgets(ctx),
         clouds=Clouds(ctx),

@@ -18,6 +18,8 @@ OverlayAddress = IPv6Address | IPv4Address
 AllowedIp = str | OverlayAddress | IPv6Network | IPv4Network
 Tap = Callable[[Sequence[bytes], bool], None]
 """Sees inner packets; True: outgoing."""
+TraceValue = str | float | bool | Address | None
+TraceFields = Mapping[str, TraceValue]
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class NodeConfig:
     """UDP port, 0: any."""
     latency_probe: LatencyProbe | None = None
     """Measures regions; None: the dialer's `probe` method, if it has one; else regions are not measured."""
-    trace: Callable[[str, Mapping[str, object]], None] | None = None
+    trace: Callable[[str, TraceFields], None] | None = None
     """Called with events on paths: an event's name and its fields."""
     tap: Tap | None = None
     """Sees every inner packet in both directions (pcap.py). Costs a copy per packet."""

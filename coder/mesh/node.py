@@ -30,7 +30,16 @@ from coder.mesh.core.peers.peer import Peer
 from coder.mesh.core.stack.interface import Stack
 from coder.mesh.core.wire import ip4
 from coder.mesh.core.wire.address import UdpAddress
-from coder.mesh.description import NodeConfig, NodeStatus, OverlayAddress, PeerConfig, PeerStatus, PingResult, SelfInfo
+from coder.mesh.description import (
+    NodeConfig,
+    NodeStatus,
+    OverlayAddress,
+    PeerConfig,
+    PeerStatus,
+    PingResult,
+    SelfInfo,
+    TraceValue,
+)
 from coder.mesh.drivers.derp_client import RelayPool, RelayStatus
 from coder.mesh.drivers.memory import keep_freed_memory, release_freed_memory
 from coder.mesh.drivers.netcheck import Netcheck
@@ -358,7 +367,7 @@ class Node:
             for peer in self.endpoint.peers.values()
         )
 
-    def _trace(self, fact: str, **fields: object) -> None:
+    def _trace(self, fact: str, **fields: TraceValue) -> None:
         if self._config.trace is not None:
             self._config.trace(fact, fields)
 

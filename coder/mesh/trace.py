@@ -7,11 +7,12 @@ their fields are plain values. Only the newest events are kept, so that a trace 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import trio
 
+from coder.mesh.description import TraceFields, TraceValue
 from coder.mesh.drivers.pcap import PcapWriter
 
 __all__ = ["MAX_EVENTS", "PcapWriter", "Trace", "TraceEvent"]
@@ -26,9 +27,9 @@ class TraceEvent:
     at: float
     """Seconds on the node's clock (trio.current_time)."""
     name: str
-    fields: Mapping[str, object]
+    fields: TraceFields
 
-    def matches(self, name: str, fields: Mapping[str, object]) -> bool:
+    def matches(self, name: str, fields: TraceFields) -> bool:
         """Return whether it has that name and at least these fields."""
         return self.name == name and all(self.fields.get(key) == value for key, value in fields.items())
 
@@ -41,7 +42,7 @@ class Trace:
         self._on_event = on_event
         self._changed = trio.Event()
 
-    def __call__(self, name: str, fields: Mapping[str, object]) -> None:
+    def __call__(self, name: str, fields: TraceFields) -> None:
         event = TraceEvent(trio.current_time(), name, dict(fields))
         self.events.append(event)
         if self._on_event is not None:
@@ -49,7 +50,7 @@ class Trace:
         self._changed.set()
         self._changed = trio.Event()
 
-    def find(self, name: str, **fields: object) -> TraceEvent | None:
+    def find(self, name: str, **fields: TraceValue) -> TraceEvent | None:
         """Return the first stored event of that name with these fields."""
         return next((event for event in self.events if event.matches(name, fields)), None)
 
@@ -57,7 +58,7 @@ class Trace:
         """Return the names of the events, in order."""
         return [event.name for event in self.events]
 
-    async def wait(self, name: str, **fields: object) -> TraceEvent:
+    async def wait(self, name: str, **fields: TraceValue) -> TraceEvent:
         """Return when such an event was (or is already) recorded."""
         while (event := self.find(name, **fields)) is None:
             await self._changed.wait()

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar, overload
 from urllib.parse import urlsplit
 
+from coder.base.json_types import Json
 from coder.net.blocking_http import BadAnswerError, DisconnectedError, HttpConnection, TunnelRefusedError
-from coder.net.errors import NetError, error_from_body, not_an_answer, proxy_refusal, tls_failure
+from coder.net.errors import NetError, not_an_answer, proxy_refusal, refused_request, tls_failure
 from coder.net.policy import (
     DialPolicy,
     common_headers,
     default_port,
     forwarding,
+    is_proxy_login,
     proxy_for,
     proxy_login,
     refused_forwarding,
@@ -24,8 +26,9 @@ from coder.net.request_log import REQUESTS
 if TYPE_CHECKING:
     import ssl
 
+T = TypeVar("T")
+
 REQUEST_TIMEOUT = 60.0
-PROXY_LOGIN_REQUIRED = 407
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +38,19 @@ class HttpAnswer:
     "Lower-case names."
     body: bytes
 
-    def json(self, kind: Any = Any) -> Any:
+    @overload
+    def json(self) -> Json: ...
+    @overload
+    def json(self, kind: type[T]) -> T: ...
+    def json(self, kind: type[T] | None = None) -> T | Json:
         """Decode the body. Raises NetError when it is no JSON of that type."""
         import msgspec
 
         try:
-            return msgspec.json.decode(self.body, type=kind)
+            if kind is not None:
+                return msgspec.json.decode(self.body, type=kind)
+            document: Json = msgspec.json.decode(self.body)
+            return document
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise not_an_answer(self.headers.get("content-type", "")) from error
 
@@ -62,7 +72,7 @@ class BlockingClient:
         method: str,
         path: str,
         *,
-        json: Any = None,
+        json: object = None,
         body: bytes | None = None,
         headers: tuple[tuple[str, str], ...] = (),
         expect: tuple[int, ...] = (200, 201, 202, 204, 304),
@@ -85,7 +95,7 @@ class BlockingClient:
         finally:
             REQUESTS.note(method, self.policy.url.rstrip("/") + path, status, monotonic() - began)
         if status not in expect:
-            raise error_from_body(status, answer.body)
+            raise refused_request(method, path, status, answer.body)
         return answer
 
     def _exchange(self, method: str, target: str, body: bytes | None, fields: dict[str, str]) -> HttpAnswer:
@@ -105,7 +115,8 @@ class BlockingClient:
             raise failure from (None if failure.code == "unreachable" else error)  # its message says everything
         if not is_kept:
             self.close()
-        if prefix and status == PROXY_LOGIN_REQUIRED:
+        if prefix and is_proxy_login(status, headers):
+            self.close()
             raise refused_forwarding(self.policy)
         return HttpAnswer(status, headers, data)
 

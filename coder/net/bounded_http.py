@@ -10,7 +10,6 @@ parser (`blocking_http.py`, same bound).
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import h11
 import trio
@@ -51,6 +50,10 @@ class _CountedLines(ReceiveBuffer):
         return super()._extract(count)
 
 
+HttpEvent = h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]
+"""Result of `next_event`."""
+
+
 class BoundedHttp(h11.Connection):
     """h11's connection with bounds on lines and interim answers.
 
@@ -65,7 +68,7 @@ class BoundedHttp(h11.Connection):
         self._receive_buffer = _CountedLines()
         self._pieces = self._interim = 0
 
-    def next_event(self) -> Any:
+    def next_event(self) -> HttpEvent:
         if self.their_state is h11.MUST_CLOSE and self.our_role is h11.SERVER and self._receive_buffer:
             # Bytes after the last request of a connection are not read (RFC 9112 section 9.6). h11 treats them as an
             # error of that request, which would be refused or answered depending on timing: some clients end it by a
@@ -81,7 +84,7 @@ class BoundedHttp(h11.Connection):
             self._interim = 0
         return event
 
-    async def read_event(self, stream: trio.abc.ReceiveStream) -> Any:
+    async def read_event(self, stream: trio.abc.ReceiveStream) -> HttpEvent:
         """Return the next event except NEED_DATA. A cancelled call has taken none."""
         while True:
             await self.rest()

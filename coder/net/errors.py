@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+import random
+import re
+from collections.abc import Mapping, Sequence
 
 from coder.base.clock import Clock, SystemClock
 from coder.base.errors import CoderError, causes
+from coder.base.json_types import Json
 
 
 class NetError(CoderError):
     """No usable connection. Codes: `unreachable`, `tls`, `tls_files`, `proxy`, `timeout`, `protocol`."""
+
+
+class UnansweredUpgrade(NetError):  # noqa: N818 - named for what happened
+    """The server accepted a connection and did not answer an upgrade in time."""
 
 
 def not_an_answer(content_type: str) -> NetError:
@@ -97,7 +104,7 @@ class HttpError(CoderError):
         status: int,
         message: str,
         detail: str = "",
-        validations: list[dict[str, Any]] | None = None,
+        validations: Sequence[Mapping[str, Json]] | None = None,
         *,
         is_enveloped: bool = False,
     ) -> None:
@@ -105,8 +112,12 @@ class HttpError(CoderError):
         self.status = status
         self.detail = detail
         self.validations = validations or []
+        self.retry_after = 0.0
+        "Seconds after which the server wants to be asked again (`Retry-After`); 0 if it did not say."
         self.is_enveloped = is_enveloped
         "Whether the body was the API's own error: the server itself sent it, no proxy."
+        self.method = self.path = ""
+        "Method and path of the refused request; empty if the caller does not know them."
 
     def __str__(self) -> str:
         parts = [self.message or f"HTTP {self.status}"]
@@ -122,8 +133,36 @@ def is_own_refusal(error: BaseException) -> bool:
     return isinstance(error, HttpError) and error.is_enveloped
 
 
-def error_from_body(status: int, body: bytes) -> HttpError:
-    """Read the JSON error envelope if there is one; a short text body becomes the message."""
+def refused_request(method: str, path: str, status: int, body: bytes, retry_after: str = "") -> HttpError:
+    """Return the error for the answer to a request; `path` may have a query."""
+    error = error_from_body(status, body, retry_after)
+    error.method, error.path = method, path.partition("?")[0]
+    return error
+
+
+LONGEST_RETRY_AFTER = 120.0
+"""Seconds: what answers may be a middlebox, and a day would be too long."""
+
+
+def requested_delay(error: BaseException) -> float:
+    """Return the seconds for which a server wants no other attempt, lengthened by up to a fifth, so that callers with
+    the same answer do not return together. 0 if the error, its causes and members do not say."""
+    if isinstance(error, BaseExceptionGroup):
+        return max(map(requested_delay, error.exceptions))
+    asked = max((cause.retry_after for cause in causes(error) if isinstance(cause, HttpError)), default=0.0)
+    return min(asked, LONGEST_RETRY_AFTER) * random.uniform(1.0, 1.2)
+
+
+def error_from_body(status: int, body: bytes, retry_after: str = "") -> HttpError:
+    """Read the JSON error envelope if there is one; a short text body becomes the message. `retry_after` is the header
+    of that name; its form with a date is ignored."""
+    error = _error_from_body(status, body)
+    if re.fullmatch("[0-9]{1,9}", retry_after.strip()):
+        error.retry_after = float(retry_after)
+    return error
+
+
+def _error_from_body(status: int, body: bytes) -> HttpError:
     import json
 
     try:

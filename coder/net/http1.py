@@ -10,18 +10,26 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar, overload
 from urllib.parse import urlsplit
 
 import h11
 import trio
 
+from coder.base.json_types import Json
 from coder.net import blocking_http
-from coder.net.bounded_http import BoundedHttp
+from coder.net.bounded_http import BoundedHttp, HttpEvent
 from coder.net.dial import connect
-from coder.net.errors import NetError, error_from_body, not_an_answer, tls_failure
+from coder.net.errors import (
+    NetError,
+    UnansweredUpgrade,
+    error_from_body,
+    not_an_answer,
+    refused_request,
+    tls_failure,
+)
 from coder.net.masking import masked
-from coder.net.policy import DialPolicy, common_headers, forwarding, refused_forwarding
+from coder.net.policy import DialPolicy, common_headers, forwarding, is_proxy_login, refused_forwarding
 from coder.net.request_log import REQUESTS
 
 T = TypeVar("T")
@@ -32,7 +40,6 @@ MAX_BODY = blocking_http.MAX_BODY
 MAX_REFUSAL = 64 << 10
 "Bytes of a refusal of an upgrade; the rest is not awaited."
 REQUEST_TIMEOUT = 60.0
-PROXY_LOGIN_REQUIRED = 407
 UPGRADE_TIMEOUT = 15.0
 "Seconds for the answer to an upgrade: servers query their database first, but a lost request must be noticed."
 
@@ -46,12 +53,19 @@ class HttpResponse:
     "Lower-case names; repeated headers joined by a comma."
     body: bytes
 
-    def json(self, kind: type[T] | Any = Any) -> Any:
+    @overload
+    def json(self) -> Json: ...
+    @overload
+    def json(self, kind: type[T]) -> T: ...
+    def json(self, kind: type[T] | None = None) -> T | Json:
         """Decode the body. Raises NetError when it is no JSON of that type."""
         import msgspec
 
         try:
-            return msgspec.json.decode(self.body, type=kind)
+            if kind is not None:
+                return msgspec.json.decode(self.body, type=kind)
+            document: Json = msgspec.json.decode(self.body)
+            return document
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise not_an_answer(self.headers.get("content-type", "")) from error
 
@@ -63,10 +77,10 @@ class _Connection:
         self.stream = stream
         self.h11 = BoundedHttp(h11.CLIENT, max_incomplete_event_size=64 << 10)
 
-    async def next_event(self) -> Any:
+    async def next_event(self) -> HttpEvent:
         return await self.h11.read_event(self.stream)
 
-    async def send(self, event: Any) -> None:
+    async def send(self, event: h11.Event) -> None:
         data = self.h11.send(event)
         if data:
             await self.stream.send_all(data)
@@ -98,7 +112,7 @@ class HttpClient:
         method: str,
         path: str,
         *,
-        json: Any = None,
+        json: object = None,
         body: bytes | None = None,
         headers: Headers = (),
         expect: tuple[int, ...] = (200, 201, 202, 204, 304),
@@ -122,7 +136,8 @@ class HttpClient:
                 response = await self._read_whole(method, path, body, extra, limit)
                 status = response.status
                 if status not in expect:
-                    raise error_from_body(status, response.body)
+                    retry_after = response.headers.get("retry-after", "")
+                    raise refused_request(method, path, status, response.body, retry_after)
                 return response
         finally:
             REQUESTS.note(method, self.policy.url.rstrip("/") + path, status, trio.current_time() - began)
@@ -215,7 +230,8 @@ class HttpClient:
             while True:
                 event = await connection.next_event()
                 if isinstance(event, h11.Response):
-                    if prefix and event.status_code == PROXY_LOGIN_REQUIRED:
+                    names = {name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers}
+                    if prefix and is_proxy_login(event.status_code, names):
                         raise refused_forwarding(self.policy)
                     return event
                 if isinstance(event, h11.ConnectionClosed):
@@ -294,7 +310,7 @@ async def upgrade(
         connection = _Connection(await connect(policy, forwarded=True))
     with trio.move_on_after(timeout):
         return await _upgraded(policy, connection, prefix + target_of(policy, path), [*headers, *extra])
-    raise NetError("timeout", f"{masked(policy.url)} did not answer an upgrade within {timeout:g} s")
+    raise UnansweredUpgrade("timeout", f"{masked(policy.url)} did not answer an upgrade within {timeout:g} s")
 
 
 async def _upgraded(
@@ -314,7 +330,8 @@ async def _upgraded(
         if not isinstance(event, h11.Response):
             raise NetError("protocol", f"{masked(policy.url)} closed the connection instead of upgrading it")
         answer = StreamedResponse(connection, event)
-        raise error_from_body(answer.status, await answer.first(MAX_REFUSAL))
+        body = await answer.first(MAX_REFUSAL)
+        raise error_from_body(answer.status, body, answer.headers.get("retry-after", ""))
     except (trio.BrokenResourceError, h11.RemoteProtocolError) as error:
         await _drop(connection)
         raise _no_answer(policy, error) from error

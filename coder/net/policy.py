@@ -161,6 +161,12 @@ def proxy_login(proxy: str) -> list[tuple[str, str]]:
     return [("Proxy-Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")]
 
 
+def is_proxy_login(status: int, headers: Mapping[str, str]) -> bool:
+    """Return whether a forwarding proxy asks for a login. Some answer 401, which the server never does without its
+    own header. `headers` have lower-case names."""
+    return status == 407 or (status == 401 and "x-coder-build-version" not in headers)
+
+
 def refused_forwarding(policy: DialPolicy) -> NetError:
     """Return the error for a proxy that requires a login before it forwards a request."""
     origin = policy.origin

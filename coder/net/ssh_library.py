@@ -18,7 +18,20 @@ import ctypes.util
 import importlib
 import sys
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from asyncssh.connection import SSHConnection
+    from asyncssh.forward import SSHForwarder
+
+    class _Forwarder(SSHForwarder):
+        early_eof: bool
+
+    class _TimedConnection(SSHConnection):
+        heard_at: float
+
 
 _UNUSED = ("asyncssh.crypto.x509", "asyncssh.crypto.umac")
 _LAZY = ("asyncssh.sftp", "asyncssh.scp")
@@ -38,16 +51,17 @@ class _LazyName(type):
 
     origin: str
 
-    def __new__(cls, name: str, bases: tuple[Any, ...], namespace: dict[str, Any]) -> Any:
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, object]) -> type:
         if any(isinstance(base, _LazyName) for base in bases):
             bases = tuple(base.real() if isinstance(base, _LazyName) else base for base in bases)
             return type(bases[0])(name, bases, namespace)
         return super().__new__(cls, name, bases, namespace)
 
-    def real(cls) -> Any:
-        return getattr(importlib.import_module(cls.origin), cls.__name__)
+    def real(cls) -> type:
+        loaded: type = getattr(importlib.import_module(cls.origin), cls.__name__)
+        return loaded
 
-    def __call__(cls, *arguments: Any, **named: Any) -> Any:
+    def __call__(cls, *arguments: object, **named: object) -> object:
         return cls.real()(*arguments, **named)
 
     def __instancecheck__(cls, value: object) -> bool:
@@ -57,7 +71,7 @@ class _LazyName(type):
 class _LazyModule(ModuleType):
     """Placeholder for a module in which every name exists."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> int | type:
         if name.startswith("__"):
             raise AttributeError(name)
         return CONSTANTS[name] if name in CONSTANTS else _LazyName(name, (), {"origin": self.__name__})
@@ -87,14 +101,15 @@ def _load_on_access(package: ModuleType) -> None:
     for name in later:
         delattr(package, name)
 
-    def get(name: str) -> Any:
+    def get(name: str) -> object:
         if name not in later and f"asyncssh.{name}" not in _LAZY:
             raise AttributeError(f"module 'asyncssh' has no attribute {name!r}")
         for module in _LAZY:
             importlib.import_module(module)
         for each, origin in later.items():  # after both: the module scp hides the function
             setattr(package, each, getattr(sys.modules[origin], each))
-        return getattr(package, name)
+        loaded: object = getattr(package, name)
+        return loaded
 
     package.__getattr__ = get  # type: ignore[method-assign]
 
@@ -106,26 +121,26 @@ def _keep_early_bytes() -> None:
     plain_made, plain_peer = SSHForwarder.connection_made, SSHForwarder.set_peer
     plain_write, plain_eof = SSHForwarder.write, SSHForwarder.write_eof
 
-    def write(self: Any, data: bytes) -> None:
+    def write(self: _Forwarder, data: bytes) -> None:
         if self._transport is None and self._peer is not None:
             self.__dict__.setdefault("early", []).append(data)
         else:
             plain_write(self, data)
 
-    def write_eof(self: Any) -> None:
+    def write_eof(self: _Forwarder) -> None:
         if self._transport is None and self._peer is not None:
             self.early_eof = True
         else:
             plain_eof(self)
 
-    def connection_made(self: Any, transport: Any) -> None:
+    def connection_made(self: _Forwarder, transport: asyncio.BaseTransport) -> None:
         plain_made(self, transport)
         for data in self.__dict__.pop("early", ()):
             plain_write(self, data)
         if self.__dict__.pop("early_eof", False):
             plain_eof(self)
 
-    def set_peer(self: Any, peer: Any) -> None:
+    def set_peer(self: _Forwarder, peer: SSHForwarder) -> None:
         plain_peer(self, peer)
         if self._inpbuf:
             waiting, self._inpbuf = self._inpbuf, b""
@@ -153,13 +168,13 @@ def _keep_one_timer() -> None:
     if not hasattr(SSHConnection, "_reset_keepalive_timer"):
         raise ImportError("asyncssh has renamed its method for received packets")
 
-    def _reset_keepalive_timer(self: Any) -> None:
+    def _reset_keepalive_timer(self: _TimedConnection) -> None:
         if self._auth_complete and self._keepalive_interval:
             self.heard_at = self._loop.time()
             if self._keepalive_timer is None:
                 self._set_keepalive_timer()
 
-    def _keepalive_timer_callback(self: Any) -> None:
+    def _keepalive_timer_callback(self: _TimedConnection) -> None:
         rest = self.heard_at + self._keepalive_interval - self._loop.time()
         if rest > 0:
             self._keepalive_timer = self._loop.call_later(rest, self._keepalive_timer_callback)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from collections.abc import Callable
+from typing import TypeVar, cast
 
 import trio
+
+P = TypeVar("P", bound=asyncio.Protocol)
 
 HIGH_WATER = 1 << 20
 "Bytes queued for sending before asyncssh is asked to pause; our own choice: one second at 8 Mbit/s."
@@ -39,10 +42,10 @@ class StreamTransport(asyncio.Transport):
 
     # ---- called by asyncssh
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
+    def get_extra_info(self, name: str, default: object = None) -> object:
         return {"peername": ("0.0.0.0", 0), "sockname": ("0.0.0.0", 0)}.get(name, default)
 
-    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+    def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._closing or not data:
             return
         self._chunks.append(bytes(data))
@@ -90,7 +93,7 @@ class StreamTransport(asyncio.Transport):
 
     # ---- trio side
 
-    async def create_connection(self, factory: Any, _host: str, _port: int) -> tuple[asyncio.Transport, Any]:
+    async def create_connection(self, factory: Callable[[], P], _host: str, _port: int) -> tuple[asyncio.Transport, P]:
         """asyncssh's hook for connections it does not open itself: pass this object as its `tunnel`."""
         protocol = factory()
         self.attach(protocol)
@@ -135,11 +138,11 @@ class StreamTransport(asyncio.Transport):
 
         They are one message, however many they are. In pieces asyncssh would join all of them again each time.
         """
-        peer: Any = self._peer()
-        if not getattr(peer, "_packet", b""):
+        peer = vars(self._peer())
+        if not peer.get("_packet"):
             return 0
-        whole: int = 4 + peer._pktlen + peer._recv_macsize - peer._recv_blocksize
-        return whole - len(peer._inpbuf)
+        whole: int = 4 + peer["_pktlen"] + peer["_recv_macsize"] - peer["_recv_blocksize"]
+        return whole - len(peer["_inpbuf"])
 
     async def _pump_out(self) -> None:
         try:

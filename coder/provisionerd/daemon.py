@@ -25,7 +25,7 @@ from coder.base.errors import CoderError
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
-from coder.net.errors import HttpError
+from coder.net.errors import HttpError, requested_delay
 from coder.provisionerd.activity import ProvisionerActivity
 from coder.provisionerd.config import DaemonConfig, Shutdown
 from coder.provisionerd.executors.contract import Executor
@@ -135,6 +135,7 @@ async def _connect_once(
         if problem.status in _FATAL and (problem.is_enveloped or not was_accepted):
             raise
         _log.warn("not connected", daemon=config.name, error=" ".join(str(problem).split()))
+        await trio.sleep(requested_delay(problem))
     except (CoderError, OSError) as problem:
         _log.warn("not connected", daemon=config.name, error=problem)
     finally:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import trio
 from google.protobuf.message import DecodeError, Message
@@ -211,13 +211,16 @@ async def call_unary(
 
 # ---- server
 
+ServerWire = CallStream[Message, Message]
+"""Stream of a call whose messages have other types from method to method."""
+
 
 class ServerCall(Generic[Sent, Received]):
     """Streaming call as its handler sees it: `send`, `receive` / `async for`, `close`."""
 
     def __init__(
         self,
-        wire: CallStream[Sent, Received],
+        wire: ServerWire,
         messages: Inbox,
         received: type[Received],
         limits: MessageLimits | None,
@@ -250,33 +253,53 @@ class ServerCall(Generic[Sent, Received]):
         await self._wire._flush()
 
 
+class Handler(Protocol):
+    """A method of a service. The kinds below differ in the number of messages in either direction."""
+
+    async def answer(self, wire: ServerWire, messages: Inbox, limits: MessageLimits | None) -> None:
+        """Answer one call; `messages` are its requests, encoded."""
+
+
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Generic[Received]):
     """Unary handler: `await fn(request)` returns the response."""
 
-    fn: Callable[..., Awaitable[Message]]
-    request: type[Message]
+    fn: Callable[[Received], Awaitable[Message]]
+    request: type[Received]
+
+    async def answer(self, wire: ServerWire, messages: Inbox, limits: MessageLimits | None) -> None:
+        # The response and the end of sending are flushed together, as upstream's server does.
+        response = (await self.fn(await _only_request(self.request, messages, limits))).SerializeToString()
+        if len(response) > drpc.MAX_PACKET:
+            raise RpcError(0, f"payload was too big: {len(response)} > {drpc.MAX_PACKET}")
+        if not wire._call.sending_ended:
+            wire._call.send_message(response)
 
 
 @dataclass(frozen=True, slots=True)
-class ServerStream:
+class ServerStream(Generic[Sent, Received]):
     """Server-streaming handler: `await fn(request, send)` awaits `send(message)` for each message; returning ends the
     stream."""
 
-    fn: Callable[..., Awaitable[None]]
-    request: type[Message]
+    fn: Callable[[Received, Callable[[Sent], Awaitable[None]]], Awaitable[None]]
+    request: type[Received]
+
+    async def answer(self, wire: ServerWire, messages: Inbox, limits: MessageLimits | None) -> None:
+        await self.fn(await _only_request(self.request, messages, limits), wire.send)
 
 
 @dataclass(frozen=True, slots=True)
-class Bidi:
+class Bidi(Generic[Sent, Received]):
     """Bidirectional handler: `await fn(call)` with a ServerCall; returning ends the stream. Serves client-streaming
     calls too."""
 
-    fn: Callable[..., Awaitable[None]]
-    request: type[Message]
+    fn: Callable[[ServerCall[Sent, Received]], Awaitable[None]]
+    request: type[Received]
+
+    async def answer(self, wire: ServerWire, messages: Inbox, limits: MessageLimits | None) -> None:
+        await self.fn(ServerCall(wire, messages, self.request, limits))
 
 
-Handler = Unary | ServerStream | Bidi
 Handlers = Mapping[str, Handler]
 
 
@@ -291,7 +314,7 @@ async def serve_calls(
     `buffered` is shared by all streams of one peer; `limits` bounds its messages.
     """
     call = drpc.IncomingCall()
-    wire: CallStream[Message, Message] = CallStream(stream, call, Message)
+    wire: ServerWire = CallStream(stream, call, Message)
     try:
         with single_failure():
             async with trio.open_nursery() as nursery:
@@ -310,7 +333,7 @@ class _Serving:
 
     def __init__(
         self,
-        wire: CallStream[Message, Message],
+        wire: ServerWire,
         handlers: Handlers,
         nursery: trio.Nursery,
         buffered: BufferedBytes,
@@ -403,7 +426,7 @@ class _Serving:
             handler = self._handlers.get(name)
             if handler is None:
                 raise RpcError(0, f'protocol error: unknown rpc: "{name}"')
-            await _invoke(handler, self._wire, messages, self._limits)
+            await handler.answer(self._wire, messages, self._limits)
             call.close_send()
         except RpcClosed:
             raise
@@ -424,22 +447,8 @@ def _failure_of(name: str, error: Exception) -> tuple[int, str]:
     return 0, "internal error"
 
 
-async def _invoke(
-    handler: Handler, wire: CallStream[Message, Message], messages: Inbox, limits: MessageLimits | None
-) -> None:
-    if isinstance(handler, Bidi):
-        await handler.fn(ServerCall(wire, messages, handler.request, limits))
-        return
+async def _only_request(kind: type[Received], messages: Inbox, limits: MessageLimits | None) -> Received:
     try:
-        request = await decode_request(handler.request, await messages.receive(), limits)
+        return await decode_request(kind, await messages.receive(), limits)
     except trio.EndOfChannel:
         raise RpcError(0, "the call carried no request") from None
-    if isinstance(handler, Unary):
-        # The response and the end of sending are flushed together, as upstream's server does.
-        response = (await handler.fn(request)).SerializeToString()
-        if len(response) > drpc.MAX_PACKET:
-            raise RpcError(0, f"payload was too big: {len(response)} > {drpc.MAX_PACKET}")
-        if not wire._call.sending_ended:
-            wire._call.send_message(response)
-    else:
-        await handler.fn(request, wire.send)

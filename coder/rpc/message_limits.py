@@ -7,14 +7,17 @@ protocols a server answers is `request_limits.py`; the caller is `calls.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from coder.rpc.wire_elements import FieldLimit, Fields, explain_elements, fields_of
+
+if TYPE_CHECKING:
+    from coder.rpc.wire_elements import FieldKind, MessageKind
 
 _TEXTS = frozenset({FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES})
 
@@ -64,24 +67,32 @@ class MessageLimits:
                         remaining -= count
                         if remaining < 0:
                             return f"the message has over {self._total} elements"
-                excess = _explain_inside(limit, value, queue)
+                excess = ""
+                if limit.is_map:
+                    excess = _explain_entries(limit, value)
+                    if limit.has_messages:
+                        queue.extend(value.values())
+                elif limit.has_messages:
+                    queue.extend(value if limit.elements else (value,))
+                elif limit.size:
+                    excess = _explain_texts(limit, value if limit.elements else (value,))
                 if excess:
                     return excess
         return ""
 
-    def explain_encoded(self, kind: Any, data: bytes) -> str:
+    def explain_encoded(self, kind: MessageKind, data: bytes) -> str:
         """Return the exceeded element limit of an encoded message; empty when all are kept. Called before large
         messages are decoded."""
         return explain_elements(fields_of(kind, self.of, self._walked), data, self._total)
 
-    def of(self, field: FieldDescriptor) -> FieldLimit:
+    def of(self, field: FieldKind) -> FieldLimit:
         """Return the limits of one field."""
         limit = self._fields.get(field.full_name)
         if limit is None:
             limit = self._fields[field.full_name] = self._make(field)
         return limit
 
-    def harmless_size(self, kind: Any) -> int:
+    def harmless_size(self, kind: MessageKind) -> int:
         """Return the bytes up to which no message of this kind can exceed a limit."""
         limit = self._harmless.get(kind.full_name)
         if limit is None:
@@ -91,25 +102,26 @@ class MessageLimits:
             )
         return limit
 
-    def _make(self, field: Any) -> FieldLimit:
+    def _make(self, field: FieldKind) -> FieldLimit:
         name, inner = field.full_name, field.message_type
-        defaults = self._packages[field.containing_type.file.package]
+        parent = field.containing_type
+        defaults = self._packages[parent.file.package if parent is not None else ""]
         elements = self._elements.get(name, defaults.elements) if field.is_repeated else 0
-        is_map = inner is not None and bool(inner.GetOptions().map_entry)
-        size, key_size = self._size(field, defaults), 0
-        if is_map:
+        size, key_size, is_map = self._size(field, defaults), 0, False
+        if inner is not None and inner.GetOptions().map_entry:
+            is_map = True
             key, value = inner.fields_by_name["key"], inner.fields_by_name["value"]
             key_size, size, inner = self._size(key, defaults), self._size(value, defaults), value.message_type
         return FieldLimit(name, elements, elements > self._total, size, key_size, is_map, inner is not None)
 
-    def _size(self, field: FieldDescriptor, defaults: FieldDefaults) -> int:
+    def _size(self, field: FieldKind, defaults: FieldDefaults) -> int:
         return self._sizes.get(field.full_name, defaults.size) if field.type in _TEXTS else 0
 
 
-def fields_below(kind: Descriptor) -> list[FieldDescriptor]:
+def fields_below(kind: MessageKind) -> list[FieldKind]:
     """Return every field of a message and of the messages in it, each once; a map's key and value are not listed
     separately."""
-    limit: dict[str, FieldDescriptor] = {}
+    limit: dict[str, FieldKind] = {}
     visited: set[str] = set()
     queue = [kind]
     while queue:
@@ -128,25 +140,20 @@ def _bounds(limit: FieldLimit) -> list[int]:
     return [bound for bound in (limit.elements, limit.size, limit.key_size) if bound]
 
 
-def _explain_inside(limit: FieldLimit, value: Any, queue: list[Message]) -> str:
-    """Return the exceeded limit of one field's texts; add its messages to `queue`."""
-    if limit.is_map:
-        for key in value:
-            if limit.key_size and _is_longer(key, limit.key_size):
-                return f"a key of {limit.name} is over the limit of {limit.key_size} bytes"
-            if limit.has_messages:
-                queue.append(value[key])
-            elif limit.size and _is_longer(value[key], limit.size):
-                return f"a value of {limit.name} is over the limit of {limit.size} bytes"
-    elif limit.has_messages:
-        if limit.elements:
-            queue.extend(value)
-        else:
-            queue.append(value)
-    elif limit.size:
-        for text in value if limit.elements else (value,):
-            if _is_longer(text, limit.size):
-                return f"{limit.name} is over the limit of {limit.size} bytes"
+def _explain_entries(limit: FieldLimit, entries: Mapping[str, str | bytes]) -> str:
+    """Return the exceeded limit of a map's keys and texts; `size` is zero for a map of messages."""
+    for key in entries:
+        if limit.key_size and _is_longer(key, limit.key_size):
+            return f"a key of {limit.name} is over the limit of {limit.key_size} bytes"
+        if limit.size and _is_longer(entries[key], limit.size):
+            return f"a value of {limit.name} is over the limit of {limit.size} bytes"
+    return ""
+
+
+def _explain_texts(limit: FieldLimit, texts: Iterable[str | bytes]) -> str:
+    """Return the exceeded limit of a field's texts."""
+    if any(_is_longer(text, limit.size) for text in texts):
+        return f"{limit.name} is over the limit of {limit.size} bytes"
     return ""
 
 

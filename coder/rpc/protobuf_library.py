@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import sys
 from types import ModuleType
-from typing import Any
 
 from google.protobuf.internal import api_implementation
 
@@ -20,10 +19,11 @@ PYTHON_IMPLEMENTATION = "google.protobuf.internal.python_message"
 class _LazyModule(ModuleType):
     """Placeholder for the module during the import; loads it at the first attribute access."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(importlib.import_module(self.__name__), name)
+        value: object = getattr(importlib.import_module(self.__name__), name)
+        return value
 
 
 def load() -> None:

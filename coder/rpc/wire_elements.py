@@ -9,8 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+if TYPE_CHECKING:
+    from google._upb import _message as compiled
+
+    MessageKind = Descriptor | compiled.Descriptor
+    FieldKind = FieldDescriptor | compiled.FieldDescriptor
 
 MAX_FIELDS = 500_000
 "Fields (ours) of a message with lists; the largest genuine ones have a third of it."
@@ -58,7 +65,7 @@ class Fields:
     rows: dict[int, _Row] = field(default_factory=dict)
 
 
-def fields_of(kind: Descriptor, limit_of: Callable[[FieldDescriptor], FieldLimit], known: dict[str, Fields]) -> Fields:
+def fields_of(kind: MessageKind, limit_of: Callable[[FieldKind], FieldLimit], known: dict[str, Fields]) -> Fields:
     """Return the fields of a kind. `known` caches complete kinds: several threads may call concurrently."""
     fields = known.get(kind.full_name)
     if fields is None:
@@ -68,7 +75,7 @@ def fields_of(kind: Descriptor, limit_of: Callable[[FieldDescriptor], FieldLimit
     return fields
 
 
-def _make(kind: Descriptor, limit_of: Callable[[FieldDescriptor], FieldLimit], created: dict[str, Fields]) -> Fields:
+def _make(kind: MessageKind, limit_of: Callable[[FieldKind], FieldLimit], created: dict[str, Fields]) -> Fields:
     fields = created.get(kind.full_name)
     if fields is None:
         fields = created[kind.full_name] = Fields()  # before its rows: a kind may contain itself
@@ -86,7 +93,7 @@ def _make(kind: Descriptor, limit_of: Callable[[FieldDescriptor], FieldLimit], c
     return fields
 
 
-def _has_lists(kind: Descriptor, seen: set[str]) -> bool:
+def _has_lists(kind: MessageKind, seen: set[str]) -> bool:
     if kind.full_name in seen:
         return False
     seen.add(kind.full_name)

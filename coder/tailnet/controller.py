@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from ipaddress import IPv6Address
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 from uuid import UUID
 
 import trio
@@ -19,6 +19,7 @@ from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.domain.network.coordination import HANDSHAKE_ERROR, NodeKind
 from coder.mesh.derp_map import DerpMap
+from coder.mesh.description import PeerConfig, SelfInfo
 from coder.mesh.errors import UnknownPeerError, UnreachableError
 from coder.mesh.keys import PublicKey
 from coder.rpc.calls import CallStream
@@ -54,10 +55,10 @@ class ControlledNode(Protocol):
     """Part of coder.mesh.node that the controller drives."""
 
     @property
-    def self_info(self) -> Any: ...
-    def self_changed(self) -> trio.MemoryReceiveChannel[Any]: ...
+    def self_info(self) -> SelfInfo: ...
+    def self_changed(self) -> trio.MemoryReceiveChannel[SelfInfo]: ...
     def set_derp_map(self, derp_map: DerpMap) -> None: ...
-    def set_peer(self, config: Any) -> object: ...
+    def set_peer(self, config: PeerConfig) -> object: ...
     def remove_peer(self, public_key: PublicKey) -> None: ...
     def last_handshake(self, public_key: PublicKey) -> float | None: ...
     async def wait_reachable(self, address: IPv6Address) -> float: ...
@@ -258,8 +259,6 @@ class Controller:
         return []
 
     def _apply(self, actions: Iterable[Action]) -> None:
-        from coder.mesh.node import PeerConfig
-
         self._peers_changed.set()
         self._peers_changed = trio.Event()
         for action in actions if self._direct else without_endpoints(actions):

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 from urllib.parse import urlsplit
 
-from coder.base.json_types import JsonObject
+from coder.base.json_types import Json, JsonObject, checked_list, checked_object
 from coder.mesh.derp_map import DerpMap, DerpNode, DerpRegion
 from coder.rpc.proto import tailnet_pb2
 
@@ -134,7 +133,7 @@ def node_to_json(node: DerpNode) -> JsonObject:
     return {name: value for name, value in values.items() if value or name in _ALWAYS}
 
 
-def from_json(value: Mapping[str, Any]) -> DerpMap:
+def from_json(value: Json) -> DerpMap:
     """Parse a relay map. Raises ValueError when `value` is not one."""
     try:
         return _from_json(value)
@@ -142,21 +141,57 @@ def from_json(value: Mapping[str, Any]) -> DerpMap:
         raise ValueError("not a relay map") from error
 
 
-def _from_json(value: Mapping[str, Any]) -> DerpMap:
-    scores = (value.get("HomeParams") or {}).get("RegionScore") or {}
-    regions = {int(number): _region_from_json(region) for number, region in (value.get("Regions") or {}).items()}
-    return DerpMap(regions, {int(number): float(score) for number, score in scores.items()})
+def _from_json(value: Json) -> DerpMap:
+    fields = checked_object(value)
+    scores = checked_object(checked_object(fields.get("HomeParams")).get("RegionScore"))
+    regions = {
+        int(number): _region_from_json(region) for number, region in checked_object(fields.get("Regions")).items()
+    }
+    return DerpMap(regions, {int(number): float(_number(scores, number)) for number in scores})
 
 
-def _region_from_json(value: Mapping[str, Any]) -> DerpRegion:
+def _region_from_json(value: Json) -> DerpRegion:
+    fields = checked_object(value)
     return DerpRegion(
-        region_id=int(value["RegionID"]),
-        region_code=value.get("RegionCode", ""),
-        region_name=value.get("RegionName", ""),
-        nodes=tuple(
-            DerpNode(**{name: node[key] for name, key in _NODE_FIELDS.items() if key in node})
-            for node in value.get("Nodes") or ()
-        ),
-        embedded_relay=bool(value.get("EmbeddedRelay")),
-        avoid=bool(value.get("Avoid")),
+        region_id=int(_number(fields, "RegionID")),
+        region_code=_text(fields, "RegionCode"),
+        region_name=_text(fields, "RegionName"),
+        nodes=tuple(map(_node_from_json, checked_list(fields.get("Nodes")))),
+        embedded_relay=bool(fields.get("EmbeddedRelay")),
+        avoid=bool(fields.get("Avoid")),
     )
+
+
+def _node_from_json(value: Json) -> DerpNode:
+    fields = checked_object(value)
+    if missing := _ALWAYS - fields.keys():
+        raise KeyError(*missing)
+    return DerpNode(
+        name=_text(fields, "Name"),
+        region_id=int(_number(fields, "RegionID")),
+        host_name=_text(fields, "HostName"),
+        cert_name=_text(fields, "CertName"),
+        ipv4=_text(fields, "IPv4"),
+        ipv6=_text(fields, "IPv6"),
+        stun_port=int(_number(fields, "STUNPort", 0)),
+        stun_only=bool(fields.get("STUNOnly")),
+        derp_port=int(_number(fields, "DERPPort", 0)),
+        insecure_for_tests=bool(fields.get("InsecureForTests")),
+        force_http=bool(fields.get("ForceHTTP")),
+        stun_test_ip=_text(fields, "STUNTestIP"),
+        can_port_80=bool(fields.get("CanPort80")),
+    )
+
+
+def _text(fields: Mapping[str, Json], name: str) -> str:
+    value = fields.get(name) or ""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string")
+    return value
+
+
+def _number(fields: Mapping[str, Json], name: str, absent: float | None = None) -> float | str:
+    value = fields.get(name, absent)
+    if not isinstance(value, int | float | str):
+        raise TypeError(f"{name} must be a number")
+    return value

@@ -14,6 +14,7 @@ import trio
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
+from coder.net.errors import requested_delay
 from coder.rpc.session import Session
 from coder.tailnet.controller import Controller
 
@@ -32,7 +33,7 @@ async def keep_coordinated(
     is_lost: Callable[[Exception], bool] = lambda _error: False,
     on_session: Callable[[Session], None] = lambda _session: None,
 ) -> None:
-    """Reconnect forever, 50 ms to 10 s apart.
+    """Reconnect forever, 50 ms to 10 s apart, or later if the server asks for that.
 
     Raises errors that match `is_final` before the first success, and errors that match `is_lost` at any time.
     """
@@ -40,6 +41,7 @@ async def keep_coordinated(
     connected_once = False
     while True:
         opened_at: float | None = None
+        requested = 0.0
         try:
             async with connect(controller.resume_token) as session:
                 connected_once, opened_at = True, trio.current_time()
@@ -51,7 +53,8 @@ async def keep_coordinated(
                 continue
             if is_lost(error) or (not connected_once and is_final(error)):
                 raise
+            requested = requested_delay(error)
             _log.debug("coordination ended, reconnecting", error=str(error))
         if opened_at is not None:
             backoff.record_connection(trio.current_time() - opened_at)
-        await trio.sleep(backoff.next_delay())
+        await trio.sleep(max(backoff.next_delay(), requested))

@@ -18,7 +18,7 @@ from coder.mesh.errors import RelayError
 from coder.mesh.relay import DerpTransport
 from coder.net.errors import HttpError, NetError
 from coder.net.policy import DialPolicy
-from coder.net.websocket import is_stripped
+from coder.net.websocket import may_be_stripped
 
 UPGRADE, WEBSOCKET, STREAM = "upgrade", "websocket", "stream"
 TRANSPORTS = (UPGRADE, WEBSOCKET, STREAM)
@@ -116,7 +116,7 @@ class RelayDialer:
                 return await self._websocket(policy, reason)
             return await self._stream(policy, reason)
         except (HttpError, NetError) as error:
-            if kind != STREAM and is_stripped(error):
+            if kind != STREAM and await may_be_stripped(policy, error):
                 raise _RelayTransportRefused(_describe_failure(kind, error)) from error
             raise
 

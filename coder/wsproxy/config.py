@@ -123,13 +123,13 @@ def proxy_config(inputs: Inputs) -> ProxyConfig:
     values: dict[str, Any] = {name: resolved[name] for name in SHARED}
     server = ServerConfig(**values)
     check_config(server)
-    if resolved["derp_only"] and not server.derp_server_enable:
+    if resolved.flag("derp_only") and not server.derp_server_enable:
         raise CoderError("bad_option", "--derp-only with --derp-server-enable=false leaves nothing to do")
     return ProxyConfig(
-        primary_access_url=_primary(resolved["primary_access_url"]),
-        token=_token(resolved["proxy_session_token"]),
+        primary_access_url=_primary(resolved.text("primary_access_url")),
+        token=_token(resolved.text("proxy_session_token")),
         server=server,
-        derp_only=resolved["derp_only"],
+        derp_only=resolved.flag("derp_only"),
     )
 
 

@@ -18,7 +18,7 @@ from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
 from coder.base.version import BUILD_VERSION
-from coder.net.errors import HttpError, NetError
+from coder.net.errors import HttpError, NetError, requested_delay
 from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.primary import Primary, is_token_refused
 
@@ -75,7 +75,7 @@ class Registration:
                 if refusal is not None:
                     raise refusal from error
                 self.problem = _describe_error(error)
-                delay = backoff.next_delay()
+                delay = max(backoff.next_delay(), requested_delay(error))
                 _log.warn("the proxy could not be registered, retrying", reason=self.problem)
             with trio.move_on_after(delay):
                 await self._doubted.wait()

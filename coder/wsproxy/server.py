@@ -11,7 +11,6 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import h11
 import trio
@@ -210,7 +209,9 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
     def takes(head: h11.Request) -> bool:
         return apps is not None and apps.takes(head)
 
-    async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> bytes | None:
+    async def open_link(
+        head: h11.Request, remote_ip: str, secure: bool, stream: trio.abc.HalfCloseableStream, trailing: bytes
+    ) -> bytes | None:
         request = upgrade_request(head, remote_ip, secure)
         request = replace(request, remote_ip=proxies.address(remote_ip, list(head.headers)))
         own_headers = response_headers(world)

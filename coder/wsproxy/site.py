@@ -52,6 +52,7 @@ class ProxySite:
         self._world = world
         self._routes: dict[str, Callable[[], tuple[Fields, bytes]]] = {
             "/healthz": lambda: (_PLAIN, b"OK"),
+            "/livez": lambda: (_PLAIN, b"OK"),
             "/healthz-report": lambda: (_JSON, codec.encode(self.report())),
             "/latency-check": lambda: ((*_PLAIN, *_ANY_ORIGIN), b"OK"),
             "/derp/latency-check": lambda: (_PLAIN, b""),
@@ -78,6 +79,9 @@ class ProxySite:
     def answer(self, method: str, path: str, query: str) -> tuple[int, Fields, bytes]:
         """Return status, headers and body for a request."""
         route = self._routes.get(path)
+        if path == "/readyz" and method in {"GET", "HEAD"}:
+            faults = self.report().errors
+            return (503, _PLAIN, "\n".join(faults).encode()) if faults else (200, _PLAIN, b"OK")
         if route is not None and method in {"GET", "HEAD"}:
             return (200, *route())
         if route is not None and path == "/latency-check" and method == "OPTIONS":

@@ -20,7 +20,10 @@ OTHER_CLOCKS = re.compile(
     r"\bfunc\.(now|current_\w+|clock_timestamp)\b|\bdatetime\.(utc)?now\(|\btime\.time\(\)|\.today\("
 )
 """Of the process, and of the database, which may be another machine's."""
-THEIR_OWN = {"coder/appproxy/metrics/process_metrics.py": "when the process began, for the metric of that name"}
+THEIR_OWN = {
+    "coder/appproxy/metrics/process_metrics.py": "when the process began, for the metric of that name",
+    "coder/coderd/store/network/replicas.py": "the measurement that the server's clock follows",
+}
 OPENS_SERVER = re.compile(r"^(running_coderd|\w*world|world_\w+|deployment|agent_world)$")
 A_DATE = re.compile(r"20(2[1-9]|[34]\d)-[01]\d-[0-3]\d")
 """2020 is long ago, 2100 far away, whenever that is read."""
@@ -34,6 +37,24 @@ def test_the_server_asks_its_clock() -> None:
         if "migrations" not in path.parts and OTHER_CLOCKS.search(path.read_text())
     }
     assert found == set(THEIR_OWN)
+
+
+MACHINE_CLOCKS = {
+    "coder/coderd/processes/supervisor.py": "has no database; the health report corrects its times",
+    "coder/coderd/services/foundation/context.py": "the default of tests and of the API's description",
+    "coder/coderd/services/foundation/database_clock.py": "what a server's clock is until the database answers",
+}
+"""Modules of the server with the machine's clock: all others compare heartbeats with the database's."""
+
+
+def test_servers_follow_the_database_clock() -> None:
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "coder/coderd").rglob("*.py")
+        if re.search(r"\bSystemClock\b", path.read_text())
+    }
+    assert found == set(MACHINE_CLOCKS)
+    assert "SystemClock" not in (ROOT / "coder/cli/server/create_admin.py").read_text()
 
 
 def is_fixed(node: ast.expr) -> bool:

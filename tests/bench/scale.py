@@ -13,10 +13,11 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import trio
 from sqlalchemy import select, text
@@ -62,7 +63,7 @@ async def _measure(folder: Path, quick: bool) -> tuple[list[dict[str, Any]], dic
             template_count=TEMPLATES,
         )
         tokens = folder / "tokens"
-        tokens.write_text("\n".join(await scene.db.read(_tokens)))
+        tokens.write_text("\n".join(await scene.db.read(_tokens, scene.population.agent_ids)))
         rows = [*await _probe(scene, "without agents")]
         before = cpu([scene.server]), cpu(family(scene.postgres))
         began = time.monotonic()
@@ -78,8 +79,10 @@ async def _measure(folder: Path, quick: bool) -> tuple[list[dict[str, Any]], dic
     return rows, SKIPPED
 
 
-async def _tokens(tx: Tx) -> list[str]:
-    return [str(token) for token in (await tx.execute(select(workspace_agents.c.auth_token))).scalars()]
+async def _tokens(tx: Tx, agents: Sequence[UUID]) -> list[str]:
+    """Tokens of these agents, one for each running workspace; those of earlier builds are refused."""
+    query = select(workspace_agents.c.auth_token).where(workspace_agents.c.id.in_(agents))
+    return [str(token) for token in (await tx.execute(query)).scalars()]
 
 
 def _shares(name: str, scene: Scene, before: tuple[float, float], units: float) -> list[dict[str, Any]]:

@@ -51,10 +51,10 @@ def environment(name: str) -> dict[str, Any]:
 
 
 def test_probes_survive_an_absent_database() -> None:
-    """`/healthz` fails while the database is away: it may take a replica from the service, never restart the pod."""
+    """`/readyz` fails while the database is away: it may take a replica from the service, never restart the pod."""
     found = container("everything")
-    assert found["readinessProbe"]["httpGet"]["path"] == "/healthz"
-    assert found["livenessProbe"]["httpGet"]["path"] == "/latency-check"
+    assert found["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert found["livenessProbe"]["httpGet"]["path"] == "/livez"
 
 
 def test_rendered_chart_is_current() -> None:

@@ -58,6 +58,10 @@ NOT_FOR_PEOPLE = re.compile(
 OTHER_NOTICES = {
     64: "the log of an import says where it went wrong in a line of its own",
     65: "as 64",
+    **dict.fromkeys(
+        (27, 38, 49, 54, 77, 80, 101, 123, 125, 128, 169),
+        "a line before the error names what is missing, and near misses",
+    ),
     100: "the recording kept no word of what it said",
     105: "as 100",
     132: "as 100",

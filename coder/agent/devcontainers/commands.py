@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import trio
 
@@ -59,12 +58,12 @@ def short_text(document: Mapping[str, Json], key: str) -> str:
     return value if isinstance(value, str) and len(value) <= MAX_TEXT else ""
 
 
-def read_json_untrusted(answer: bytes) -> Any:
+def read_json_untrusted(answer: bytes) -> Json:
     """Parse JSON that a program printed, without strings that `is_text` rejects. Raises as `json.loads`."""
     return _texts(json.loads(answer))
 
 
-def _texts(document: Any) -> Any:
+def _texts(document: Json) -> Json:
     if isinstance(document, dict):
         return {key: _texts(value) for key, value in document.items() if is_text(key) and _is_clean(value)}
     return [_texts(value) for value in document if _is_clean(value)] if isinstance(document, list) else document

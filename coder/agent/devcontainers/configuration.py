@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from coder.agent.devcontainers.commands import CommandError, read_json_untrusted, short_text
 from coder.base.json_types import Json, JsonObject
@@ -63,14 +62,16 @@ def read_configuration_untrusted(answer: bytes) -> Configuration:
     """Parse the output of `devcontainer read-configuration --include-merged-configuration`. Raises CommandError."""
     try:
         document = read_json_untrusted(answer)
+        if not isinstance(document, dict):
+            raise TypeError("an object is required")
         plain = _mapping(document.get("configuration"))
         merged = _mapping(document.get("mergedConfiguration")) or plain
         inside = short_text(_mapping(document.get("workspace")), "workspaceFolder")
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise CommandError("The output of the devcontainer command could not be parsed.") from error
     layers = _mapping(merged.get("customizations")).get("coder") or []
-    merged_layers: dict[str, Any] = {}
-    apps: dict[str, Any] = {}
+    merged_layers: JsonObject = {}
+    apps: dict[str, Mapping[str, Json]] = {}
     buttons_on = dict(DISPLAY_APPS)
     # Merged configurations have a layer for each feature, and last a layer for the description itself.
     for layer in map(_mapping, layers if isinstance(layers, list) else [layers]):

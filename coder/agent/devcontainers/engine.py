@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from coder.agent.devcontainers.commands import CommandError, find_program, read_json_untrusted, run_command
 from coder.agent.workspace.containers import ENGINES, NO_ENGINE
-from coder.base.json_types import JsonObject
+from coder.base.json_types import Json, JsonObject, checked_list, checked_object
 
 FOLDER_LABEL, FILE_LABEL = "devcontainer.local_folder", "devcontainer.config_file"
 """Labels that `devcontainer up` sets on its containers: folder and description on the machine it ran on."""
@@ -29,11 +28,10 @@ class Port:
     host_ip: str = ""
     host_port: int = 0
 
-    def to_api(self) -> dict[str, Any]:
+    def to_api(self) -> JsonObject:
         """Return the port as the API has it, without unpublished fields."""
-        return {"port": self.port, "network": self.network} | (
-            {"host_ip": self.host_ip, "host_port": self.host_port} if self.host_port else {}
-        )
+        row: JsonObject = {"port": self.port, "network": self.network}
+        return {**row, "host_ip": self.host_ip, "host_port": self.host_port} if self.host_port else row
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,34 +115,37 @@ async def _describe(engine: str, env: Mapping[str, str], ids: Sequence[str]) -> 
 def read_containers_untrusted(answer: bytes) -> tuple[ContainerRow, ...]:
     """Parse the output of `docker inspect` or `podman inspect`. Raises CommandError when it cannot be parsed."""
     try:
-        return tuple(_row(item) for item in read_json_untrusted(answer))
+        return tuple(_row(checked_object(item)) for item in checked_list(read_json_untrusted(answer)))
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise CommandError("The container engine's output could not be parsed.") from error
 
 
-def _row(item: Any) -> ContainerRow:
-    config, state = item.get("Config") or {}, item.get("State") or {}
+def _row(item: Mapping[str, Json]) -> ContainerRow:
+    config, state = checked_object(item.get("Config")), checked_object(item.get("State"))
     status = str(state.get("Status") or "")
-    labels = {str(key): str(value) for key, value in (config.get("Labels") or {}).items()}
-    mounts = item.get("Mounts") or ()
+    labels = {str(key): str(value) for key, value in checked_object(config.get("Labels")).items()}
+    mounts = map(checked_object, checked_list(item.get("Mounts")))
+    ident = item["Id"]
+    if not isinstance(ident, str):
+        raise TypeError("an id is a text")
     return ContainerRow(
-        id=str(item["Id"]),
-        name=str(item.get("Name") or item["Id"][:_ID_LENGTH]).removeprefix("/"),
+        id=ident,
+        name=str(item.get("Name") or ident[:_ID_LENGTH]).removeprefix("/"),
         image=str(config.get("Image") or item.get("ImageName") or ""),
         created_at=str(item.get("Created") or ""),
         labels=labels,
         running=bool(state.get("Running")),
         status=str(state.get("Error") or status) if not state.get("Running") else status or "running",
-        ports=tuple(_ports((item.get("NetworkSettings") or {}).get("Ports") or {})),
+        ports=tuple(_ports(checked_object(checked_object(item.get("NetworkSettings")).get("Ports")))),
         volumes={str(mount.get("Source") or ""): str(mount.get("Destination") or "") for mount in mounts},
     )
 
 
-def _ports(published: Mapping[str, Any]) -> list[Port]:
+def _ports(published: Mapping[str, Json]) -> list[Port]:
     ports_listed = []
     for name, bindings in published.items():
         number, _, network = str(name).partition("/")
-        for binding in bindings or [{}]:
+        for binding in map(checked_object, checked_list(bindings) or [{}]):
             host = str(binding.get("HostPort") or "")
             ports_listed.append(
                 Port(int(number), network or "tcp", str(binding.get("HostIp") or ""), int(host) if host else 0)

@@ -7,13 +7,14 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from coder.agent.devcontainers.builder import Built
 from coder.agent.devcontainers.configuration import agent_name
 from coder.agent.devcontainers.engine import FILE_LABEL, FOLDER_LABEL, ContainerRow, Listing
 from coder.agent.devcontainers.sub_agents import SubAgent
+from coder.base.json_types import JsonObject
 from coder.rpc.proto import agent_pb2
 
 MAX_NAMED = 5
@@ -83,9 +84,9 @@ class Devcontainer:
         """Whether it stays in the list without a container."""
         return self.declared or self.discovered
 
-    def to_api(self) -> dict[str, Any]:
+    def to_api(self) -> JsonObject:
         """Return the dev container as the API has it."""
-        fields: dict[str, Any] = {
+        fields: JsonObject = {
             "id": str(self.id),
             "name": self.name,
             "workspace_folder": self.folder,

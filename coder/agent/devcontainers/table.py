@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import trio
@@ -38,6 +37,7 @@ from coder.agent.state import AgentState, DevcontainerBusyError
 from coder.agent.upgrade.handover import KeptContainer
 from coder.agent.workspace import environment
 from coder.agent.workspace.logs import MAX_LINE, LogQueue
+from coder.base.json_types import JsonObject
 from coder.base.log import get_logger
 from coder.rpc.proto import agent_pb2
 
@@ -76,14 +76,14 @@ class Devcontainers:
 
     # ---- API
 
-    async def fresh_listing(self) -> dict[str, Any]:
+    async def fresh_listing(self) -> JsonObject:
         """Return the API's answer by a fresh poll."""
         await self.refresh(since=trio.current_time() - FRESHNESS)
         return self.cached_listing()
 
-    def cached_listing(self) -> dict[str, Any]:
+    def cached_listing(self) -> JsonObject:
         """Return the API's answer by the latest poll."""
-        rows: dict[str, Any] = {
+        rows: JsonObject = {
             "devcontainers": [
                 devcontainer.to_api()
                 for devcontainer in sorted(self._known.values(), key=lambda devcontainer: devcontainer.folder)

@@ -13,14 +13,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from pathlib import Path
-from typing import Any
 
 from coder.agent.disk import on_disk
 from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, json_reply, message_reply
 from coder.agent.network.whole_files import WHOLE_FILE_ROUTES
 from coder.agent.state import AgentState
 from coder.agent.workspace.files import NotRegularError, read_regular
-from coder.base.json_types import Json, JsonObject
+from coder.base.json_types import Json, JsonObject, as_list, as_object
 
 MAX_FILE, MAX_EDITED = 1 << 20, 16 << 20
 MAX_LINE = 1024
@@ -108,7 +107,7 @@ async def _edit_files(_state: AgentState, request: HttpRequest) -> HttpReply:
     )
 
 
-def _edit_all(files: Sequence[Mapping[str, Any]], cancelled: threading.Event) -> list[tuple[Path, str, str]]:
+def _edit_all(files: Sequence[Mapping[str, Json]], cancelled: threading.Event) -> list[tuple[Path, str, str]]:
     """Return (path, before, after) of each file. Nothing is written unless every edit of every file can be applied.
 
     Nothing is written after the request was cancelled either: a client whose request timed out must not find the files
@@ -123,7 +122,7 @@ def _edit_all(files: Sequence[Mapping[str, Any]], cancelled: threading.Event) ->
         target = path.resolve()
         originals.setdefault(target, content)
         before = texts.get(target, originals[target])  # the request may name a file twice, by two names
-        texts[target] = edited(before, file.get("edits") or [], str(path))
+        texts[target] = edited(before, [as_object(edit) for edit in as_list(file.get("edits"))], str(path))
         done.append((path, before, texts[target]))
     changed = {target: text for target, text in texts.items() if text != originals[target]}
     for target in changed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import cast
 
 import trio
 
@@ -18,6 +18,7 @@ from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 from coder.agent.workspace.files import workdir
 from coder.agent.workspace.git_changes import GitError, Repository, Scan, changes, scan
+from coder.base.json_types import JsonObject
 from coder.net.websocket import WebSocketStream
 
 INTERVAL = 10.0
@@ -81,7 +82,7 @@ class _Viewer:
     async def report(self, *, requested: bool, since: float) -> None:
         """Report changes by a poll that began after `since`. A request gets a reply even when nothing has changed."""
         try:
-            parsed: Scan = await self._state.repositories.after(since, self._scan)
+            parsed = cast("Scan", await self._state.repositories.after(since, self._scan))
         except GitError as error:
             if requested:
                 await self._report_error(datetime.now(UTC), str(error))
@@ -107,7 +108,7 @@ def _stamp(at: datetime) -> str:
     return at.isoformat().replace("+00:00", "Z")
 
 
-async def _send(socket: WebSocketStream, message: dict[str, Any]) -> None:
+async def _send(socket: WebSocketStream, message: JsonObject) -> None:
     await socket.send_message(json.dumps(message))
 
 

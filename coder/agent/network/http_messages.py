@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from coder.agent.state import AgentState
 from coder.net.websocket import WebSocketStream
@@ -37,7 +36,7 @@ Stream = Callable[[AgentState, HttpRequest, WebSocketStream], Awaitable[None]]
 Routes = dict[tuple[str, str], Handler]
 
 
-def json_reply(status: int, value: Any) -> HttpReply:
+def json_reply(status: int, value: object) -> HttpReply:
     return HttpReply(status, json.dumps(value).encode() + b"\n")
 
 

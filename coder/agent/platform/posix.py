@@ -16,13 +16,20 @@ import subprocess
 import termios
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import trio
 
 from coder.base.threads import NoThreadError
 
-START: dict[str, Any] = {"start_new_session": True}
+
+class Start(TypedDict):
+    """Arguments of subprocess calls for a group of its own."""
+
+    start_new_session: bool
+
+
+START: Start = {"start_new_session": True}
 """Arguments of subprocess calls that make a child the leader of its own group."""
 KILL, HANGUP, TERMINATE = signal.SIGKILL, signal.SIGHUP, signal.SIGTERM
 POLL_INTERVAL = 0.1

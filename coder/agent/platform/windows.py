@@ -207,7 +207,7 @@ class _Piped:
         return int(await trio_as_aio(self._process.wait)())
 
 
-async def start_piped(argv: Sequence[str] | str, env: Mapping[str, str], cwd: Path, limit: int) -> Any:
+async def start_piped(argv: Sequence[str] | str, env: Mapping[str, str], cwd: Path, limit: int) -> _Piped:
     """Start a command with three pipes, on the asyncio loop. Raises OSError."""
 
     async def start() -> trio.Process:
@@ -217,7 +217,7 @@ async def start_piped(argv: Sequence[str] | str, env: Mapping[str, str], cwd: Pa
     return _Piped(await trio_as_aio(start)())
 
 
-def close_outputs(process: Any) -> None:
+def close_outputs(process: _Piped) -> None:
     """Close our ends of a command's output; its further writes fail."""
     process.stdout.close()
     process.stderr.close()
@@ -291,7 +291,7 @@ BACKEND: int | None = None
 
 def spawn_terminal(
     argv: Sequence[str] | str, env: Mapping[str, str], cwd: Path, *, height: int, width: int
-) -> tuple[Any, int, str]:
+) -> tuple[_Spawned, int, str]:
     """Start a program on a new pseudo-console. Returns (process, terminal, terminal's name). Raises OSError."""
     line = argv if isinstance(argv, str) else subprocess.list2cmdline(argv)
     program, rest = _split(line)

@@ -12,9 +12,9 @@ import os
 import struct
 import zlib
 from pathlib import Path
-from typing import Any
 
 from coder.agent.disk import OpenDescriptor
+from coder.base.json_types import JsonObject, as_list
 
 SLOT_SIZE = 32 << 10
 _HEADER = struct.Struct(">IQI")
@@ -40,9 +40,9 @@ class FlightFile(OpenDescriptor):
             raise
         return cls(descriptor)
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> JsonObject:
         """Return the newest document; empty when neither slot is readable."""
-        newest: tuple[int, dict[str, Any]] = (0, {})
+        newest: tuple[int, JsonObject] = (0, {})
         for slot in (0, 1):
             decoded = _slot_untrusted(_get(self.descriptor, slot * SLOT_SIZE))
             if decoded is not None and decoded[0] > newest[0]:
@@ -50,9 +50,9 @@ class FlightFile(OpenDescriptor):
         self._number = newest[0]
         return newest[1]
 
-    def write(self, document: dict[str, Any]) -> None:
+    def write(self, document: JsonObject) -> None:
         """Write the document; the oldest of `document["events"]` are dropped until it has room."""
-        events = list(document.get("events", ()))
+        events = list(as_list(document.get("events")))
         body = _encoded(document | {"events": events})
         while len(body) > SLOT_SIZE - _HEADER.size and events:
             del events[: max(1, len(events) // 4)]
@@ -73,11 +73,11 @@ def _get(descriptor: int, offset: int) -> bytes:
     return os.read(descriptor, SLOT_SIZE)
 
 
-def _encoded(document: dict[str, Any]) -> bytes:
+def _encoded(document: JsonObject) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-def _slot_untrusted(data: bytes) -> tuple[int, dict[str, Any]] | None:
+def _slot_untrusted(data: bytes) -> tuple[int, JsonObject] | None:
     if len(data) < _HEADER.size:
         return None
     checksum, number, length = _HEADER.unpack_from(data)

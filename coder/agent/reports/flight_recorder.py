@@ -11,14 +11,15 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import trio
 
 from coder.agent.disk import on_disk
 from coder.agent.reports.flight_file import FlightFile
+from coder.base.json_types import Json, JsonObject, as_list
 from coder.base.log import get_logger
 from coder.base.threads import NoThreadError
 from coder.domain.agents.flight_events import Ended, FlightEvent, Sample, between, started
@@ -120,14 +121,14 @@ class FlightRecorder:
     async def open(self) -> None:
         """Read the record once the name is set. Waits for the disk."""
         await self._named.wait()
-        record: dict[str, Any] = {}
+        record: JsonObject = {}
         if self._folder is not None:
             path = self._folder / f"{self._name}.flight"
             try:
                 self._file, record = await on_disk(_open_file, path, limiter=self._thread)
             except OSError as error:
                 log.warn("the flight record of the previous process cannot be read", error=error)
-        old = [event for event in map(_event_untrusted, record.get("events") or ()) if event is not None]
+        old = [event for event in map(_event_untrusted, as_list(record.get("events"))) if event is not None]
         first = started(_look_untrusted(record.get("last")), self._read_state(), _ended_untrusted(record))
         self._set_events([*old, first, *self._events])
         self.opened.set()
@@ -170,7 +171,7 @@ class FlightRecorder:
                 await self._write_to(self._file)
 
     async def _write_to(self, file: FlightFile) -> None:
-        document = {
+        document: JsonObject = {
             "last": asdict(self._last),
             "stopped": self._ended == "stopped",
             "ended": self._ended,
@@ -206,7 +207,7 @@ class FlightRecorder:
         return self._last.running - detected_at < _EXPLANATION_WINDOW
 
 
-def _open_file(path: Path) -> tuple[FlightFile | None, dict[str, Any]]:
+def _open_file(path: Path) -> tuple[FlightFile | None, JsonObject]:
     file = None
     try:
         file = FlightFile.open_file(path)
@@ -263,31 +264,39 @@ def default_folder(environ: Mapping[str, str]) -> Path:
     return (state if state.is_absolute() else home / ".local" / "state") / "coder-agent"
 
 
-def _look_untrusted(value: object) -> Sample | None:
+def _look_untrusted(value: Json) -> Sample | None:
     if not isinstance(value, dict):
         return None
     try:
-        record = Sample(**{field.name: value[field.name] for field in fields(Sample)})
+        kills = value["oom_kills"]
         return Sample(
-            float(record.wall),
-            float(record.running),
-            float(record.awake),
-            str(record.boot_id),
-            None if record.oom_kills is None else int(record.oom_kills),
-            tuple(str(address) for address in record.addresses),
+            _number(value["wall"]),
+            _number(value["running"]),
+            _number(value["awake"]),
+            str(value["boot_id"]),
+            None if kills is None else int(_number(kills)),
+            tuple(str(address) for address in as_list(value["addresses"])),
         )
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def _ended_untrusted(record: dict[str, Any]) -> Ended:
+def _number(value: Json) -> float:
+    if not isinstance(value, int | float | str):
+        raise TypeError("a number is required")
+    return float(value)
+
+
+def _ended_untrusted(record: JsonObject) -> Ended:
     if record.get("stopped") is True:  # the format of earlier programs
         return "stopped"
     return "upgraded" if record.get("ended") == "upgraded" else "died"
 
 
-def _event_untrusted(value: object) -> FlightEvent | None:
+def _event_untrusted(value: Json) -> FlightEvent | None:
     try:
-        return FlightEvent(float(value["at"]), str(value["kind"]), dict(value["data"]))  # type: ignore[index]
+        if not isinstance(value, dict) or not isinstance(value["data"], dict):
+            return None
+        return FlightEvent(_number(value["at"]), str(value["kind"]), value["data"])
     except (KeyError, TypeError, ValueError):
         return None

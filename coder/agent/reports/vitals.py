@@ -11,7 +11,7 @@ import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import h11
 import trio
@@ -94,7 +94,7 @@ async def _call(session: Session, body: JsonObject) -> int | None:
     return None if timeout.cancelled_caught else 204
 
 
-async def _send(policy: DialPolicy, body: dict[str, Any]) -> int | None:
+async def _send(policy: DialPolicy, body: JsonObject) -> int | None:
     try:
         async with HttpClient(policy) as client:
             # `json=` would load its codec, a megabyte, for the only document that an idle agent sends.
@@ -109,9 +109,9 @@ async def _send(policy: DialPolicy, body: dict[str, Any]) -> int | None:
         return None
 
 
-def report(reading: dict[str, Any], events: list[FlightEvent], now: datetime) -> dict[str, Any]:
+def report(reading: JsonObject, events: list[FlightEvent], now: datetime) -> JsonObject:
     """Return the body of a report."""
-    event_list = [{"at": _time(event.at), "kind": event.kind, "data": event.data} for event in events]
+    event_list: list[JsonObject] = [{"at": _time(event.at), "kind": event.kind, "data": event.data} for event in events]
     return {"sent_at": now.isoformat(), "events": event_list, **reading}
 
 

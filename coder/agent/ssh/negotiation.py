@@ -11,9 +11,11 @@ Patches asyncssh (2.24), which has no hook here. The rest of the policy is in se
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import asyncssh
+    from asyncssh import sftp
     from asyncssh.packet import SSHPacket
 
 GCM_CIPHERS = (b"aes128-gcm@openssh.com", b"aes256-gcm@openssh.com")
@@ -31,7 +33,7 @@ _ENCRYPTION_LISTS = (2, 3)
 """Indexes among the name lists of a KEXINIT: client to server, server to client."""
 
 
-def prefer_fast_ciphers(connection: Any) -> None:
+def prefer_fast_ciphers(connection: asyncssh.SSHServerConnection) -> None:
     """Make a new connection wait for its client's list, and offer GCM alone where the client supports it."""
     original = connection._recv_handler
 
@@ -53,7 +55,7 @@ def prefer_fast_ciphers(connection: Any) -> None:
     connection._recv_handler = receive
 
 
-def accept_empty_user(connection: Any) -> None:
+def accept_empty_user(connection: asyncssh.SSHServerConnection) -> None:
     """Make a new connection begin authentication for an empty user name, too: Go's clients send one.
 
     asyncssh begins when the name differs from the current one, which is empty at the start.
@@ -61,7 +63,7 @@ def accept_empty_user(connection: Any) -> None:
     connection._username = _IMPOSSIBLE_USER
 
 
-def announce_kex_guess2(connection: Any) -> None:
+def announce_kex_guess2(connection: asyncssh.SSHServerConnection) -> None:
     """Make a new connection announce that a guessed key exchange counts when it is the one agreed upon.
 
     asyncssh follows this rule; RFC 4253 section 7 counts a guess only where it is first in both lists. Dropbear's
@@ -96,8 +98,8 @@ def accept_long_writes() -> None:
 
     original = sftp.SFTPServerHandler._process_write
 
-    async def process_write(handler: Any, packet: Any) -> int:
-        packet.check_end = _skip_check
+    async def process_write(handler: sftp.SFTPServerHandler, packet: SSHPacket) -> int:
+        packet.check_end = _skip_check  # type: ignore[method-assign]
         return await original(handler, packet)
 
     sftp.SFTPServerHandler._packet_handlers[_FXP_WRITE] = process_write

@@ -12,7 +12,6 @@ import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import trio
 from trio_asyncio import trio_as_aio
@@ -148,7 +147,7 @@ class SessionRunner:
         # A silent command writes nothing that could fail, so the channel's close is awaited separately.
         channel_closed = asyncio.ensure_future(process.channel.wait_closed())
         try:
-            both: set[asyncio.Future[Any]] = {output, channel_closed}
+            both: set[asyncio.Future[None]] = {output, channel_closed}
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             if not output.done():
                 return KILLED
@@ -174,7 +173,7 @@ class SessionRunner:
         outputs = asyncio.gather(_pipe_output(child.stdout, process.stdout), _pipe_output(child.stderr, process.stderr))
         channel_closed = asyncio.ensure_future(process.channel.wait_closed())
         try:
-            both: set[asyncio.Future[Any]] = {outputs, channel_closed}
+            both: set[asyncio.Future[None] | asyncio.Future[tuple[None, None]]] = {outputs, channel_closed}
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             if not outputs.done():
                 # The peer disconnected: the session ends, its command continues (docs/protocol/agent-services.md#ssh).
@@ -191,7 +190,7 @@ class SessionRunner:
             if child.returncode is not None:
                 self._children.discard(child.pid)
 
-    def _detach(self, child: asyncio.subprocess.Process, outputs: asyncio.Future[Any]) -> None:
+    def _detach(self, child: asyncio.subprocess.Process, outputs: asyncio.Future[tuple[None, None]]) -> None:
         """Let a command without a peer continue; its further writes hit a closed pipe (EPIPE, SIGPIPE).
 
         Reading its output instead would keep a command that writes without end (`yes`) forever.
@@ -306,7 +305,7 @@ async def _next_input(process: Process, pid: int, master: int | None) -> bytes |
     return None
 
 
-async def _pipe_output(pipe: asyncio.StreamReader, channel: Any) -> None:
+async def _pipe_output(pipe: asyncio.StreamReader, channel: asyncssh.SSHWriter[bytes]) -> None:
     """Copy to the peer until either end closes; then the session ends and closes the pipe."""
     while data := await pipe.read(CHUNK):
         try:
@@ -319,7 +318,9 @@ async def _pipe_output(pipe: asyncio.StreamReader, channel: Any) -> None:
 class _Readiness:
     """Waiter for a descriptor's readiness on the running loop."""
 
-    def __init__(self, descriptor: int, add: Callable[..., Any], remove: Callable[..., Any]) -> None:
+    def __init__(
+        self, descriptor: int, add: Callable[[int, Callable[[], None]], None], remove: Callable[[int], bool]
+    ) -> None:
         self._descriptor, self._add, self._remove = descriptor, add, remove
         self._future: asyncio.Future[None] | None = None
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from io import IOBase
 from itertools import islice
-from typing import IO, Any, TypeVar, TypeVarTuple, cast
+from typing import IO, TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple, cast
 
 import outcome
 import trio
@@ -27,6 +27,9 @@ from coder.agent.state import AgentState
 from coder.agent.workspace.files import NO_WAIT, workdir
 from coder.base.threads import NoThreadError
 from coder.net.ssh_library import asyncssh
+
+if TYPE_CHECKING:
+    from asyncssh.sftp import SFTPServerHandler
 
 _Write = tuple[IO[bytes], int, bytes]
 Result = TypeVar("Result")
@@ -271,11 +274,15 @@ class Sftp(asyncssh.SFTPServer):
         self._pending_writes.check(file)
 
 
-def _operation(name: str) -> Callable[..., Awaitable[Any]]:
+class _Operation(Protocol):
+    async def __call__(self, sftp: Sftp, /, *arguments: object) -> object: ...
+
+
+def _operation(name: str) -> _Operation:
     original = getattr(asyncssh.SFTPServer, name)
 
-    async def run(self: Sftp, *arguments: Any) -> Any:
-        result = await self.in_thread(original, self, *arguments)
+    async def run(self: Sftp, /, *arguments: object) -> object:
+        result: object = await self.in_thread(original, self, *arguments)
         self.check(arguments[0])
         return result
 
@@ -292,18 +299,23 @@ def adapt_library() -> None:
     A closing session closes its files and reports its end. At the first file whose writes have failed, the close raises
     and asyncssh stops half-way: the session would count as open forever.
     """
-    kind: Any = asyncssh.sftp.SFTPServerHandler
+    kind = asyncssh.sftp.SFTPServerHandler
     original = kind._cleanup
 
-    async def cleanup(handler: Any, reason: Exception | None) -> None:
+    async def cleanup(handler: SFTPServerHandler, reason: Exception | None) -> None:
         open_files, handler._file_handles = handler._file_handles, {}
         for file in open_files.values():
             with suppress(Exception):  # the client is gone and receives no error
-                await handler._server.close(file)
-        await original(handler, reason)
+                closed = handler._server.close(file)
+                if closed is not None:
+                    await closed
+        closing = original(handler, reason)
+        if closing is not None:
+            await closing
 
-    kind._cleanup = cleanup
-    kind._extensions = [(name, data) for name, data in kind._extensions if name not in REMOVED_EXTENSIONS]
+    extensions = [(name, data) for name, data in kind._extensions if name not in REMOVED_EXTENSIONS]
+    for attribute, value in (("_cleanup", cleanup), ("_extensions", extensions)):
+        setattr(kind, attribute, value)
     for name in REMOVED_EXTENSIONS:
         kind._packet_handlers.pop(name, None)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 from coder.agent.upgrade.outcomes import UpgradeNotNowError
 from coder.base.atomic_file import write_atomically
+from coder.base.json_types import JsonObject
 
 MAX_RECORDS = 20
 """Verdicts and attempts kept (ours), the latest of each."""
@@ -32,7 +32,7 @@ class Records:
 
     def refuse(self, digest: str, version: str, reason: str) -> None:
         """Record a verdict, for every later program too. Raises OSError."""
-        new = {"digest": digest, "version": version, "reason": reason, "at": time.time()}
+        new: JsonObject = {"digest": digest, "version": version, "reason": reason, "at": time.time()}
         self._write("refused", [*self._read("refused"), new])
 
     def check_attempts(self, digest: str) -> None:
@@ -47,7 +47,7 @@ class Records:
         """Record an attempt before it starts. Raises OSError: an attempt that cannot be recorded must not be made."""
         others = self._read("attempts")
         before = sum(_number(entry, "count") for entry in others if entry["digest"] == digest)
-        new = {"digest": digest, "version": version, "count": int(before) + 1, "at": time.time()}
+        new: JsonObject = {"digest": digest, "version": version, "count": int(before) + 1, "at": time.time()}
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._write("attempts", [*(entry for entry in others if entry["digest"] != digest), new])
 
@@ -58,10 +58,10 @@ class Records:
         if remaining != others:
             self._write("attempts", remaining)
 
-    def _write(self, name: str, entries: list[dict[str, Any]]) -> None:
+    def _write(self, name: str, entries: list[JsonObject]) -> None:
         write_atomically(self._folder / f"{name}.json", json.dumps({name: entries[-MAX_RECORDS:]}) + "\n")
 
-    def _read(self, name: str) -> list[dict[str, Any]]:
+    def _read(self, name: str) -> list[JsonObject]:
         try:
             value = json.loads((self._folder / f"{name}.json").read_text(encoding="utf-8"))[name]
             return [entry for entry in value if isinstance(entry["digest"], str)]
@@ -69,10 +69,10 @@ class Records:
             return []  # no records, or unreadable ones
 
 
-def _number(entry: dict[str, Any], name: str) -> float:
+def _number(entry: JsonObject, name: str) -> float:
     value = entry.get(name)
     return value if isinstance(value, int | float) else 0
 
 
-def _age(entry: dict[str, Any]) -> float:
+def _age(entry: JsonObject) -> float:
     return abs(time.time() - _number(entry, "at"))

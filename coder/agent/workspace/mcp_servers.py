@@ -11,7 +11,6 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import trio
 
@@ -21,7 +20,7 @@ from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 from coder.agent.workspace.children import end_group, kill_group
 from coder.agent.workspace.files import read_regular, workdir
-from coder.base.json_types import Json, JsonObject
+from coder.base.json_types import Json, JsonObject, as_list
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 
@@ -84,7 +83,7 @@ class _Server:
     buffer: bytearray = field(default_factory=bytearray)
     last_id: int = 0
 
-    async def ask(self, method: str, params: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    async def ask(self, method: str, params: Mapping[str, Json], seconds: float) -> JsonObject:
         """Send a request and return its answer within `seconds`, including the wait for other calls. Raises
         ToolServerError."""
         end = trio.current_time() + seconds
@@ -111,7 +110,7 @@ class _Server:
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise ToolServerExitedError("it has exited") from error
 
-    async def _send(self, message: Mapping[str, Any]) -> None:
+    async def _send(self, message: Mapping[str, Json]) -> None:
         assert self.process.stdin is not None  # noqa: S101 - requested
         await self.process.stdin.send_all(json.dumps(message).encode() + b"\n")
 
@@ -189,13 +188,13 @@ class ToolServers:
                 nursery.start_soon(list_one, name, spec)
         return [row for name in specs for row in result.get(name, ())]
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    async def call(self, tool: str, arguments: Mapping[str, Json]) -> JsonObject:
         """Call a tool; return `content` and `is_error`. Raises ToolServerError, KeyError for an unknown tool."""
         specs = await self._specs()
         server, name = _split(tool, specs)
-        params = {"name": name, "arguments": dict(arguments)}
+        params: JsonObject = {"name": name, "arguments": dict(arguments)}
         answer = await self._ask(server, specs[server], "tools/call", params, CALL_TIMEOUT)
-        parts = [part for part in answer.get("content") or () if isinstance(part, dict)]
+        parts = [part for part in as_list(answer.get("content")) if isinstance(part, dict)]
         return {"content": [_content(part) for part in parts], "is_error": answer.get("isError") is True}
 
     async def _specs(self) -> dict[str, ServerSpec]:
@@ -222,8 +221,8 @@ class ToolServers:
         return read_specs_untrusted(text)
 
     async def _ask(
-        self, name: str, spec: ServerSpec, method: str, params: Mapping[str, Any], seconds: float
-    ) -> dict[str, Any]:
+        self, name: str, spec: ServerSpec, method: str, params: Mapping[str, Json], seconds: float
+    ) -> JsonObject:
         server = await self._started(name, spec)
         try:
             return await server.ask(method, params, seconds)
@@ -254,7 +253,7 @@ class ToolServers:
             except ValueError as error:  # a zero byte in an argument
                 raise ToolServerError(f"{spec.command!r} cannot be started: {error}") from error
             server = self._running[name] = _Server(spec, process)
-            init_params = {"protocolVersion": PROTOCOL, "capabilities": {}}
+            init_params: JsonObject = {"protocolVersion": PROTOCOL, "capabilities": {}}
             init_params["clientInfo"] = {"name": "coder-agent", "version": BUILD_VERSION}
             try:
                 await server.ask("initialize", init_params, START_TIMEOUT)
@@ -312,8 +311,8 @@ def _row(server: str, tool: Mapping[str, Json]) -> JsonObject:
     }
 
 
-def _content(part: Mapping[str, Any]) -> dict[str, Any]:
-    result = {"type": str(part.get("type") or "text"), "text": str(part.get("text") or "")}
+def _content(part: Mapping[str, Json]) -> JsonObject:
+    result: JsonObject = {"type": str(part.get("type") or "text"), "text": str(part.get("text") or "")}
     if part.get("data"):
         result |= {"data": str(part["data"]), "media_type": str(part.get("mimeType") or "")}
     return result

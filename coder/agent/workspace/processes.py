@@ -10,9 +10,8 @@ import os
 import subprocess
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
 
 import trio
 
@@ -100,8 +99,8 @@ class StartedProcess:
 
     def handover_state(self) -> KeptProcess:
         """Return the state that the next program of this process continues with."""
-        pipe = cast("Any", self.process.stdout)
-        output = _duplicate(pipe.fileno()) if self.exited is None and pipe is not None else None
+        fileno: Callable[[], int] | None = getattr(self.process.stdout, "fileno", None)
+        output = _duplicate(fileno()) if self.exited is None and fileno is not None else None
         if output is not None and self.process.returncode is not None:  # it exited at the last moment
             self.exited = time.time()
             _read_available(output, self.output)
@@ -123,9 +122,8 @@ class StartedProcess:
         if isinstance(self.process, trio.Process):
             # The next program waits for the child, which may be this program again: Popen's finalizer would wait for it
             # twice.
-            popen = cast("Any", self.process)
-            popen._proc.returncode = 0
-            popen._close_pidfd()
+            self.process._proc.returncode = 0
+            self.process._close_pidfd()
         return kept
 
     def send(self, signal_name: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
+from coder.base.json_types import Json
 
 WorkspaceAgentDevcontainerStatus = Literal["deleting", "error", "running", "starting", "stopped", "stopping"]
 
@@ -24,11 +25,11 @@ class WorkspaceAgentContainer(ApiStruct):
     id: str
     name: str
     image: str
-    labels: Any
+    labels: Json
     running: bool
     ports: list[WorkspaceAgentContainerPort]
     status: str
-    volumes: Any
+    volumes: Json
 
 
 class WorkspaceAgentDevcontainerAgent(ApiStruct):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from coder.api.base.enums import LogLevel
 from coder.api.base.struct import ApiStruct
+from coder.base.json_types import Json
 
 ServerSentEventType = Literal["data", "error", "ping"]
 
@@ -23,7 +24,7 @@ class IssueReconnectingPTYSignedTokenResponse(ApiStruct):
 
 class ServerSentEvent(ApiStruct):
     type: ServerSentEventType
-    data: Any
+    data: Json
 
 
 WorkspaceAgentGitClientMessageType = Literal["refresh"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
+from coder.base.json_types import Json
 
 AgentSubsystem = Literal["envbox", "envbuilder", "exectrace"]
 
@@ -159,7 +160,7 @@ class WorkspaceAgent(ApiStruct):
     first_connected_at: datetime | UnsetType = UNSET
     instance_id: str | UnsetType = UNSET
     last_connected_at: datetime | UnsetType = UNSET
-    latency: Any | UnsetType = UNSET
+    latency: Json | UnsetType = UNSET
     metadata: list[WorkspaceAgentMetadata] | UnsetType = UNSET
     ready_at: datetime | UnsetType = UNSET
     started_at: datetime | UnsetType = UNSET

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
@@ -12,6 +12,7 @@ from coder.api.base.struct import ApiStruct
 from coder.api.people.organizations import MinimalOrganization
 from coder.api.people.users import User
 from coder.api.workspaces.builds import BuildReason
+from coder.base.json_types import Json
 
 AuditAction = Literal[
     "close",
@@ -80,13 +81,13 @@ ResourceType = Literal[
     "workspace_proxy",
 ]
 
-AuditDiff = Any
+AuditDiff = Json
 
 
 class AuditDiffField(ApiStruct):
     secret: bool
-    new: Any | UnsetType = UNSET
-    old: Any | UnsetType = UNSET
+    new: Json | UnsetType = UNSET
+    old: Json | UnsetType = UNSET
 
 
 class AuditLog(ApiStruct):
@@ -102,7 +103,7 @@ class AuditLog(ApiStruct):
     action: AuditAction
     diff: AuditDiff
     status_code: int
-    additional_fields: Any
+    additional_fields: Json
     description: str
     resource_link: str
     is_deleted: bool
@@ -154,7 +155,7 @@ class ConnectionLogResponse(ApiStruct):
 
 class CreateTestAuditLogRequest(ApiStruct):
     action: AuditAction | UnsetType = UNSET
-    additional_fields: Any | UnsetType = UNSET
+    additional_fields: Json | UnsetType = UNSET
     build_reason: BuildReason | UnsetType = UNSET
     organization_id: UUID | UnsetType = UNSET
     request_id: UUID | UnsetType = UNSET

@@ -10,18 +10,25 @@ from __future__ import annotations
 import functools
 import types
 import typing
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeAlias, TypeVar, cast
 from uuid import UUID
 
 import msgspec
 from msgspec import UnsetType
 
+from coder.base.json_types import Json, JsonObject
 from coder.domain.foundation.zero import NIL_UUID, ZERO_TIME
 
 T = TypeVar("T")
 
-_ZEROS: dict[Any, Any] = {str: "", bool: False, int: 0, float: 0.0, UUID: NIL_UUID, datetime: ZERO_TIME}
+Field: TypeAlias = "Json | UUID | datetime | msgspec.Struct | Sequence[Field] | Mapping[str, Field]"
+"""Decoded value of a field."""
+Hint = type | types.UnionType | types.GenericAlias
+"""Type of a field, as `typing.get_type_hints` returns it."""
+
+_ZEROS: dict[Hint, Field] = {str: "", bool: False, int: 0, float: 0.0, UUID: NIL_UUID, datetime: ZERO_TIME}
 
 
 def read_answer(data: bytes, kind: type[T]) -> T:
@@ -30,14 +37,13 @@ def read_answer(data: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError:
-        result: T = _entry(msgspec.json.decode(data), kind, "$")
-        return result
+        return cast("T", _entry(msgspec.json.decode(data), kind, "$"))
 
 
-def _value(value: Any, hint: Any, location: str) -> Any:
+def _value(value: Json, hint: Hint, location: str) -> Field:
     options = _options(hint)
     if value is None:
-        return None if type(None) in options or Any in options else _zero(hint)
+        return None if type(None) in options or Json in options else _zero(hint)
     plain = next(option for option in options if option not in (type(None), UnsetType))
     origin = typing.get_origin(plain) or plain
     if origin is list:
@@ -51,19 +57,20 @@ def _value(value: Any, hint: Any, location: str) -> Any:
     if isinstance(origin, type) and issubclass(origin, msgspec.Struct):
         return _struct(_of_type(value, dict, location), origin, location)
     try:
-        return msgspec.convert(value, plain)
+        converted: Field = msgspec.convert(value, plain)
+        return converted
     except msgspec.ValidationError as error:
         raise msgspec.ValidationError(f"{error} - at `{location}`") from error
 
 
-def _entry(value: Any, hint: Any, location: str) -> Any:
+def _entry(value: Json, hint: Hint, location: str) -> Field:
     """Decode an item of a list, or the whole response: null is not an object there."""
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return _struct(_of_type(value, dict, location), hint, location)
     return _value(value, hint, location)
 
 
-def _struct(value: dict[str, Any], kind: type[msgspec.Struct], location: str) -> msgspec.Struct:
+def _struct(value: JsonObject, kind: type[msgspec.Struct], location: str) -> msgspec.Struct:
     fields = _fields(kind)
     required = [key for _, key, _, is_required in fields if is_required]
     if required and not any(key in value for key in required):
@@ -79,17 +86,19 @@ def _struct(value: dict[str, Any], kind: type[msgspec.Struct], location: str) ->
     )
 
 
-def _of_type(value: Any, kind: type, location: str) -> Any:
+def _of_type(value: Json, kind: type[T], location: str) -> T:
     if not isinstance(value, kind):
         raise msgspec.ValidationError(f"Expected `{kind.__name__}`, got `{type(value).__name__}` - at `{location}`")
     return value
 
 
-def _zero(hint: Any) -> Any:
+def _zero(hint: Hint) -> Field:
     plain = _options(hint)[0]
     origin = typing.get_origin(plain) or plain
-    if origin in (list, dict):
-        return origin()
+    if origin is list:
+        return []
+    if origin is dict:
+        return {}
     if origin is typing.Literal:
         return ""
     if isinstance(origin, type) and issubclass(origin, msgspec.Struct):
@@ -98,12 +107,12 @@ def _zero(hint: Any) -> Any:
     return _ZEROS.get(origin)
 
 
-def _options(hint: Any) -> tuple[Any, ...]:
+def _options(hint: Hint) -> tuple[Hint, ...]:
     return typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
 
 
 @functools.cache
-def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str, Any, bool], ...]:
+def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str, Hint, bool], ...]:
     """Return (our name, the wire's, type, required) of each field."""
     hints = typing.get_type_hints(kind)
     return tuple(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 _encoder = msgspec.json.Encoder()
 
 
-def encode(value: Any) -> bytes:
+def encode(value: object) -> bytes:
     """Compact JSON. Datetimes are RFC 3339 in UTC with a `Z`."""
     return _encoder.encode(value)
 

@@ -5,7 +5,9 @@ Part of the one table of `table.py`. Services check these themselves: after perm
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Never
+from uuid import UUID
 
 import msgspec
 
@@ -71,7 +73,7 @@ from coder.domain.workspaces.workspaces import (
     explain_ttl,
 )
 
-Table = Mapping[type[msgspec.Struct], Mapping[str, tuple[FieldRule, ...]]]
+Table = Mapping[type[msgspec.Struct], Mapping[str, tuple[FieldRule[Never], ...]]]
 """Request -> field -> its rules."""
 
 BAD_JSON = "Request body must be valid JSON."
@@ -122,8 +124,16 @@ def _explain_scope(name: str) -> str:
     return explain_scopes([name] if name else [])
 
 
+def _are_few(ids: Sequence[UUID] | None) -> bool:
+    return len(ids or ()) <= MAX_NAMED_WORKSPACES
+
+
+def _is_not_negative(seconds: int | None) -> bool:
+    return (seconds or 0) >= 0
+
+
 _INVALID_KEY = "Failed to create API key."
-_SKILL = FieldRule(
+_SKILL: FieldRule[str] = FieldRule(
     "",
     lambda content: not _explain_skill(content),
     lambda: ((_skill(40), _skill(MAX_CONTENT)), ("", "a", _skill(MAX_CONTENT + 1), _skill(40).replace("a", "A"))),
@@ -330,16 +340,14 @@ OWN: Table = {
         "workspace_ids": (
             explained(
                 unless(
-                    lambda ids: len(ids or ()) <= MAX_NAMED_WORKSPACES,
+                    _are_few,
                     f"At most {MAX_NAMED_WORKSPACES}; without a list every workspace is meant.",
                 ),
                 ([], [NIL_UUID] * MAX_NAMED_WORKSPACES),
                 ([NIL_UUID] * (MAX_NAMED_WORKSPACES + 1),),
             ),
         ),
-        "lifetime_seconds": (
-            explained(unless(lambda length: (length or 0) >= 0, "A lifetime cannot be negative."), (0, 1), (-1,)),
-        ),
+        "lifetime_seconds": (explained(unless(_is_not_negative, "A lifetime cannot be negative."), (0, 1), (-1,)),),
     },
 }
 """Requests whose services have texts of their own and check them themselves: after permissions, or together with stored

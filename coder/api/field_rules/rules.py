@@ -10,9 +10,13 @@ import base64
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Generic, TypeVar
 from uuid import UUID
 
+import msgspec
+
+from coder.base.json_types import Json
 from coder.domain.foundation.names import (
     MAX_DISPLAY_NAME,
     MAX_NAME,
@@ -29,8 +33,10 @@ MAX_GROUP_NAME = 255
 MAX_DESCRIPTION = 127
 MAX_VERSION_MESSAGE = 1 << 20
 
-Values = tuple[Any, ...]
-Explain = Callable[[Any], str]
+FieldValue = Json | UUID | datetime | msgspec.Struct
+Values = tuple[FieldValue | Sequence[UUID], ...]
+Field_contra = TypeVar("Field_contra", contravariant=True)
+Explain = Callable[[Field_contra], str]
 """Return the fault of a value; empty when it is valid."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*")
@@ -38,14 +44,14 @@ _GROUP_NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True)
-class FieldRule:
+class FieldRule(Generic[Field_contra]):
     """Rule for a field; a violation is reported with `tag`."""
 
     tag: str
-    holds: Callable[[Any], bool]
+    holds: Callable[[Field_contra], bool]
     examples: Callable[[], tuple[Values, Values]]
     """Values for `inside` and `outside`; created on demand, since a running server needs no texts of a megabyte."""
-    says: Explain | None = None
+    says: Explain[Field_contra] | None = None
     """Text about a value that breaks the rule, where clients receive a text instead of the tag."""
     message: str = ""
     """Message above the text, if it differs from the message above tags."""
@@ -68,28 +74,28 @@ def failed(field: str, tag: str, value: object) -> tuple[str, str]:
     return field, f'Validation failed for tag "{tag}" with value: "{_display_text(value)}"'
 
 
-def first_broken(value: object, rules: Iterable[FieldRule]) -> FieldRule | None:
+def first_broken(value: Field_contra, rules: Iterable[FieldRule[Field_contra]]) -> FieldRule[Field_contra] | None:
     """Return the first of `rules` that the value breaks."""
     return next((rule for rule in rules if not rule.holds(value)), None)
 
 
-def told(field: str, value: object, rule: FieldRule) -> tuple[str, str]:
+def told(field: str, value: Field_contra, rule: FieldRule[Field_contra]) -> tuple[str, str]:
     """Return the validation of a field whose value breaks the rule."""
     return failed(field, rule.tag, value) if rule.says is None else (field, rule.says(value))
 
 
-def first_fault(field: str, value: object, rules: Iterable[FieldRule]) -> tuple[str, str] | None:
+def first_fault(field: str, value: Field_contra, rules: Iterable[FieldRule[Field_contra]]) -> tuple[str, str] | None:
     """Return the first of `rules` that the value breaks, as a validation."""
     rule = first_broken(value, rules)
     return None if rule is None else told(field, value, rule)
 
 
-def is_zero(value: Any) -> bool:
+def is_zero(value: object) -> bool:
     """Return whether a decoder that fills in absent values would confuse the value with an absent one."""
     return value.int == 0 if isinstance(value, UUID) else value in ("", None, 0, [], {})
 
 
-def _display_text(value: Any) -> str:
+def _display_text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
@@ -129,7 +135,7 @@ def is_http_url(text: str) -> bool:
     return parts.scheme.lower() in {"http", "https"} and bool(parts.hostname) and not parts.fragment
 
 
-def unless_empty(rule: FieldRule) -> FieldRule:
+def unless_empty(rule: FieldRule[Field_contra]) -> FieldRule[Field_contra]:
     """Return the rule for an optional field."""
 
     def examples() -> tuple[Values, Values]:
@@ -139,7 +145,7 @@ def unless_empty(rule: FieldRule) -> FieldRule:
     return FieldRule(rule.tag, lambda value: is_zero(value) or rule.holds(value), examples)
 
 
-def one_of(*choices: str) -> FieldRule:
+def one_of(*choices: str) -> FieldRule[str]:
     outside = f"{choices[0]}x", choices[0].upper()
     return FieldRule("oneof", lambda value: value in choices, lambda: (choices, outside))
 
@@ -149,18 +155,18 @@ ITSELF = "itself"
 
 
 def explained(
-    explain: Explain, inside: Values, outside: Values, message: str = "", *, listed: bool = True
-) -> FieldRule:
+    explain: Explain[Field_contra], inside: Values, outside: Values, message: str = "", *, listed: bool = True
+) -> FieldRule[Field_contra]:
     """Return a rule with a text of its own: `explain` returns the fault of a value, or ""."""
     return FieldRule("", lambda value: not explain(value), lambda: (inside, outside), explain, message, listed)
 
 
-def unless(holds: Callable[[Any], bool], sentence: str) -> Explain:
+def unless(holds: Callable[[Field_contra], bool], sentence: str) -> Explain[Field_contra]:
     """Return an `explain` with one text for every value that does not pass `holds`."""
     return lambda value: "" if holds(value) else sentence
 
 
-def at_most(limit: int, sentence: str, size: Callable[[str], int] = len) -> FieldRule:
+def at_most(limit: int, sentence: str, size: Callable[[str], int] = len) -> FieldRule[str]:
     """Return the same for a text's size."""
 
     def examples() -> tuple[Values, Values]:
@@ -169,7 +175,7 @@ def at_most(limit: int, sentence: str, size: Callable[[str], int] = len) -> Fiel
     return FieldRule("", lambda text: size(text) <= limit, examples, lambda _: sentence)
 
 
-def shorter_than(limit: int) -> FieldRule:
+def shorter_than(limit: int) -> FieldRule[str]:
     """Limit characters, not bytes."""
 
     def examples() -> tuple[Values, Values]:
@@ -178,19 +184,21 @@ def shorter_than(limit: int) -> FieldRule:
     return FieldRule("lt", lambda text: len(text) < limit, examples)
 
 
-def _named(tag: str, holds: Callable[[str], bool], longest: int, *bad: str) -> FieldRule:
+def _named(tag: str, holds: Callable[[str], bool], longest: int, *bad: str) -> FieldRule[str]:
     def examples() -> tuple[Values, Values]:
         return ("a", "A-1", "a" * longest), ("a" * (longest + 1), "-a", "a--b", "a b", *bad)
 
     return FieldRule(tag, holds, examples)
 
 
-def _titled(tag: str, holds: Callable[[str], bool], longest: int) -> FieldRule:
+def _titled(tag: str, holds: Callable[[str], bool], longest: int) -> FieldRule[str]:
     return FieldRule(tag, holds, lambda: (("", "a b", "ü" * longest), ("a" * (longest + 1), " a", "a ")))
 
 
-REQUIRED = FieldRule("required", lambda value: not is_zero(value), lambda: (("a",), ("",)))
-REQUIRED_ID = FieldRule("required", lambda value: not is_zero(value), lambda: ((UUID(int=1),), (UUID(int=0),)))
+REQUIRED: FieldRule[object] = FieldRule("required", lambda value: not is_zero(value), lambda: (("a",), ("",)))
+REQUIRED_ID: FieldRule[object] = FieldRule(
+    "required", lambda value: not is_zero(value), lambda: ((UUID(int=1),), (UUID(int=0),))
+)
 EMAIL = FieldRule("email", is_email, lambda: (("a@b.c",), ("a", "a@", "@b.c", "a b@c.d", "a@b@c.d", "a@b")))
 HTTP_URL = FieldRule(
     "http_url",
@@ -211,4 +219,4 @@ APP_NAME = _named("oauth2_app_name", is_name, MAX_NAME, "new", "a_b")
 DESCRIPTION = shorter_than(MAX_DESCRIPTION + 1)
 VERSION_MESSAGE = shorter_than(MAX_VERSION_MESSAGE + 1)
 
-Rules = Sequence[FieldRule]
+Rules = Sequence[FieldRule[Field_contra]]

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Never, TypeVar, cast
 from uuid import UUID
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from coder.api.field_rules import rules
 from coder.api.field_rules.own_sentences import BYTES, OWN, Table
 from coder.api.field_rules.rules import (
     REQUIRED,
     REQUIRED_ID,
+    Rules,
     failed,
     first_broken,
     one_of,
@@ -151,6 +152,9 @@ CHANGES: Table = {
 TABLE: Table = {**NEW, **CHANGES, **OWN}
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """A field that breaks a rule."""
@@ -165,38 +169,40 @@ class Fault:
 def faults(body: msgspec.Struct, present: Mapping[str, Json] | None = None) -> list[Fault]:
     """Return the faults of a request, in the order of the table; values in `present` always pass."""
     fields = TABLE.get(type(body), {})
-    related = dict(_RELATED.get(type(body), _no_pairs)(body))
-    exempt = _EXEMPT.get(type(body), _no_fields)(body)
+    # each function takes the class that it is listed under, each rule the type of its field
+    relate = cast("Callable[[msgspec.Struct], Iterator[tuple[str, str]]]", _RELATED.get(type(body), _no_pairs))
+    exempt_fields = cast("Callable[[msgspec.Struct], frozenset[str]]", _EXEMPT.get(type(body), _no_fields))
+    related, exempt = dict(relate(body)), exempt_fields(body)
     results = []
     for name, field_rules in fields.items():
         value = getattr(body, name)
         if name in related:
             results.append(Fault(name, related[name]))
         elif name not in exempt and not (present is not None and name in present and present[name] == value):
-            rule = first_broken(_plain(value, name), field_rules)
+            rule = first_broken(_plain(value, name), cast("Rules[object]", field_rules))
             if rule is not None:
                 results.append(Fault(*told(name, _plain(value, name), rule), rule.message, rule.listed))
     return results
 
 
-def _plain(value: Any, name: str) -> Any:
-    if value is not UNSET and value is not None:
-        return value
-    return NIL_UUID if name == "id" or (name.endswith("_id") and name != "example_id") else ""
+def _plain(value: T | UnsetType | None, name: str) -> T | UUID | str:
+    if isinstance(value, UnsetType) or value is None:
+        return NIL_UUID if name == "id" or (name.endswith("_id") and name != "example_id") else ""
+    return value
 
 
 # ---- rules about several fields
 
 
-def _no_pairs(_body: Any) -> Iterator[tuple[str, str]]:
+def _no_pairs(_body: msgspec.Struct) -> Iterator[tuple[str, str]]:
     return iter(())
 
 
-def _no_fields(_body: Any) -> frozenset[str]:
+def _no_fields(_body: msgspec.Struct) -> frozenset[str]:
     return frozenset()
 
 
-def _template_or_version(body: Any) -> Iterator[tuple[str, str]]:
+def _template_or_version(body: CreateWorkspaceRequest) -> Iterator[tuple[str, str]]:
     """Require either a template or a version, not both."""
     chosen = [isinstance(value, UUID) and value.int for value in (body.template_id, body.template_version_id)]
     if bool(chosen[0]) == bool(chosen[1]):
@@ -205,7 +211,7 @@ def _template_or_version(body: Any) -> Iterator[tuple[str, str]]:
             yield failed(name, tag, _plain(getattr(body, name), name))
 
 
-def _file_or_example(body: Any) -> Iterator[tuple[str, str]]:
+def _file_or_example(body: CreateTemplateVersionRequest) -> Iterator[tuple[str, str]]:
     if not (isinstance(body.file_id, UUID) and body.file_id.int) and body.example_id in (UNSET, ""):
         for name in ("file_id", "example_id"):
             yield failed(name, "required_without", _plain(getattr(body, name), name))
@@ -217,14 +223,14 @@ def _given_no_place(body: CreateUserSecretRequest) -> Iterator[tuple[str, str]]:
         yield "env_name", secrets.NO_TARGET
 
 
-def _without_address(body: Any) -> frozenset[str]:
+def _without_address(body: CreateUserRequestWithOrgs) -> frozenset[str]:
     """Return the fields without an address: service accounts have none."""
     return frozenset({"email"} if body.service_account is True else ())
 
 
-_RELATED: dict[type[msgspec.Struct], Callable[[Any], Iterator[tuple[str, str]]]] = {
+_RELATED: dict[type[msgspec.Struct], Callable[[Never], Iterator[tuple[str, str]]]] = {
     CreateWorkspaceRequest: _template_or_version,
     CreateTemplateVersionRequest: _file_or_example,
     CreateUserSecretRequest: _given_no_place,
 }
-_EXEMPT: dict[type[msgspec.Struct], Callable[[Any], frozenset[str]]] = {CreateUserRequestWithOrgs: _without_address}
+_EXEMPT: dict[type[msgspec.Struct], Callable[[Never], frozenset[str]]] = {CreateUserRequestWithOrgs: _without_address}

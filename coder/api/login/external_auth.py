@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
+from coder.base.json_types import Json
 
 
 class DeleteExternalAuthByIDResponse(ApiStruct):
@@ -82,7 +82,7 @@ class AgentAuth(ApiStruct):
     """Response for git's askpass in a workspace; `url` alone where the owner must sign in first."""
 
     access_token: str
-    token_extra: Any
+    token_extra: Json
     url: str
     type: str
     username: str

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
 from coder.api.base.enums import LoginType
 from coder.api.base.struct import ApiStruct
+from coder.base.json_types import Json
 
 OAuth2ErrorCode = Literal[
     "access_denied",
@@ -39,10 +40,10 @@ OAuth2TokenType = Literal["Bearer", "DPoP"]
 
 class GroupSyncSettings(ApiStruct):
     field: str
-    mapping: Any
+    mapping: dict[str, list[str]] | None
     regex_filter: str | None
     auto_create_missing_groups: bool
-    legacy_group_name_mapping: Any | UnsetType = UNSET
+    legacy_group_name_mapping: Json | UnsetType = UNSET
 
 
 class OAuth2AppEndpoints(ApiStruct):
@@ -76,7 +77,7 @@ class OAuth2ClientConfiguration(ApiStruct):
     client_secret_expires_at: int | UnsetType = UNSET
     client_uri: str | UnsetType = UNSET
     contacts: list[str] | UnsetType = UNSET
-    jwks: Any | UnsetType = UNSET
+    jwks: Json | UnsetType = UNSET
     jwks_uri: str | UnsetType = UNSET
     logo_uri: str | UnsetType = UNSET
     policy_uri: str | UnsetType = UNSET
@@ -101,7 +102,7 @@ class OAuth2ClientRegistrationResponse(ApiStruct):
     client_secret_expires_at: int | UnsetType = UNSET
     client_uri: str | UnsetType = UNSET
     contacts: list[str] | UnsetType = UNSET
-    jwks: Any | UnsetType = UNSET
+    jwks: Json | UnsetType = UNSET
     jwks_uri: str | UnsetType = UNSET
     logo_uri: str | UnsetType = UNSET
     policy_uri: str | UnsetType = UNSET
@@ -175,12 +176,12 @@ class OAuthConversionResponse(ApiStruct):
 
 
 class OIDCClaimsResponse(ApiStruct):
-    claims: dict[str, Any]
+    claims: dict[str, Json]
 
 
 class OrganizationSyncSettings(ApiStruct):
     field: str
-    mapping: Any
+    mapping: dict[str, list[str]] | None
     organization_assign_default: bool
 
 
@@ -213,4 +214,4 @@ class PutOAuth2ProviderAppRequest(ApiStruct):
 
 class RoleSyncSettings(ApiStruct):
     field: str
-    mapping: Any
+    mapping: dict[str, list[str]] | None

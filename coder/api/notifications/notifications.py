@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
+from coder.base.json_types import Json
 
 
 class CustomNotificationContent(ApiStruct):
@@ -112,7 +112,7 @@ class WebpushMessage(ApiStruct):
     title: str
     body: str
     actions: list[WebpushMessageAction]
-    data: Any | UnsetType = UNSET
+    data: Json | UnsetType = UNSET
     tag: str | UnsetType = UNSET
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
+from coder.base.json_types import Json
 
 RBACAction = Literal[
     "application_connect",
@@ -118,7 +119,7 @@ class AuthorizationCheck(ApiStruct):
 
 
 class AuthorizationRequest(ApiStruct):
-    checks: dict[str, Any]
+    checks: dict[str, Json]
 
 
 AuthorizationResponse = dict[str, bool]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
+from coder.base.json_types import Json
 
 
 class CreateFirstUserOnboardingInfo(ApiStruct):
@@ -53,7 +53,7 @@ class CreateUserRequestWithOrgs(ApiStruct):
 
 
 class GetUserStatusCountsResponse(ApiStruct):
-    status_counts: Any
+    status_counts: Json
 
 
 class UpdateUserProfileRequest(ApiStruct):

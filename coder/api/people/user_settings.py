@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
+from coder.base.json_types import Json
 
 
 class UpdateUserAppearanceSettingsRequest(ApiStruct):
@@ -19,9 +19,9 @@ class UpdateUserAppearanceSettingsRequest(ApiStruct):
 
 
 class UpdateUserPreferenceSettingsRequest(ApiStruct):
-    agent_chat_send_shortcut: Any | UnsetType = UNSET
-    code_diff_display_mode: Any | UnsetType = UNSET
-    shell_tool_display_mode: Any | UnsetType = UNSET
+    agent_chat_send_shortcut: Json | UnsetType = UNSET
+    code_diff_display_mode: Json | UnsetType = UNSET
+    shell_tool_display_mode: Json | UnsetType = UNSET
     task_notification_alert_dismissed: bool | UnsetType = UNSET
     thinking_display_mode: str | UnsetType = UNSET
 
@@ -41,9 +41,9 @@ class UserAppearanceSettings(ApiStruct):
 class UserPreferenceSettings(ApiStruct):
     task_notification_alert_dismissed: bool
     thinking_display_mode: str
-    shell_tool_display_mode: Any
-    code_diff_display_mode: Any
-    agent_chat_send_shortcut: Any
+    shell_tool_display_mode: Json
+    code_diff_display_mode: Json
+    agent_chat_send_shortcut: Json
 
 
 class UserQuietHoursScheduleResponse(ApiStruct):

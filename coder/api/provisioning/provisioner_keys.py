@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from coder.api.base.struct import ApiStruct
 from coder.api.provisioning.provisioners import ProvisionerDaemon
+from coder.base.json_types import Json
 
 
 class CreateProvisionerKeyRequest(ApiStruct):
@@ -19,7 +19,7 @@ class CreateProvisionerKeyResponse(ApiStruct):
     key: str
 
 
-ProvisionerKeyTags = Any
+ProvisionerKeyTags = Json
 
 
 class ProvisionerKey(ApiStruct):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
 from coder.api.site.health import ProxyHealthReport
+from coder.base.json_types import Json
 
 ProxyHealthStatus = Literal["ok", "unhealthy", "unreachable", "unregistered"]
 
@@ -105,7 +106,7 @@ class RegisterWorkspaceProxyRequest(ApiStruct):
 class RegisterWorkspaceProxyResponse(ApiStruct):
     derp_mesh_key: str
     derp_region_id: int
-    derp_map: Any
+    derp_map: Json
     derp_force_websockets: bool
     sibling_replicas: list[Replica]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
@@ -12,6 +12,7 @@ from coder.api.base.struct import ApiStruct
 from coder.api.people.groups import Group
 from coder.api.people.user_names import ReducedUser
 from coder.api.workspaces.workspace_requests import WorkspaceConnectionLatencyMS
+from coder.base.json_types import Json
 
 Entitlement = Literal["entitled", "grace_period", "not_entitled"]
 
@@ -169,5 +170,5 @@ class License(ApiStruct):
     id: int
     uuid: UUID
     uploaded_at: datetime
-    claims: dict[str, Any]
+    claims: dict[str, Json]
     """Claims of the token: features, expiry (`license_expires`, seconds), trial."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
 from coder.api.provisioning.provisioners import ProvisionerDaemon
+from coder.base.json_types import Json
 
 HealthCode = Literal[
     "EACS03",
@@ -101,7 +102,7 @@ class DERPHealthReport(ApiStruct):
     dismissed: bool
     healthy: bool
     netcheck_logs: list[str]
-    regions: Any
+    regions: dict[str, DERPRegionReport]
     severity: HealthSeverity
     warnings: list[HealthMessage]
     error: str | UnsetType = UNSET
@@ -214,7 +215,7 @@ class WorkspaceProxyReport(ApiStruct):
     healthy: bool
     severity: HealthSeverity
     warnings: list[HealthMessage]
-    workspace_proxies: Any
+    workspace_proxies: Json
     error: str | UnsetType = UNSET
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
+from coder.base.json_types import Json
 
 DiagnosticSeverityString = Literal["error", "warning"]
 
@@ -26,7 +27,7 @@ class DiagnosticExtra(ApiStruct):
 
 class DynamicParametersRequest(ApiStruct):
     id: int = 0
-    inputs: Any = None
+    inputs: Json = None
     owner_id: UUID | UnsetType = UNSET
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
@@ -12,6 +12,7 @@ from coder.api.base.enums import GroupSource, LoginType, ProvisionerType, UserSt
 from coder.api.base.struct import ApiStruct
 from coder.api.people.user_names import ReducedUser
 from coder.api.people.users import SlimRole
+from coder.base.json_types import Json
 
 CORSBehavior = Literal["passthru", "simple"]
 
@@ -55,7 +56,7 @@ class CreateTemplateRequest(ApiStruct):
     time_til_autostop_notify_ms: int | UnsetType = UNSET
 
 
-TemplateBuildTimeStats = Any
+TemplateBuildTimeStats = Json
 
 
 class Template(ApiStruct):

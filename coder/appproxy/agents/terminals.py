@@ -8,7 +8,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 import trio
@@ -102,8 +101,8 @@ async def attach(
     world: Dials,
     agent_id: UUID,
     spec: TerminalSpec,
-    receive: Callable[[], Awaitable[Any]],
-    send: Callable[[Any], Awaitable[None]],
+    receive: Callable[[], Awaitable[str | bytes]],
+    send: Callable[[bytes], Awaitable[None]],
 ) -> None:
     """Copy bytes until the terminal ends or the caller is cancelled (the browser disconnected).
 
@@ -123,7 +122,7 @@ async def attach(
             nursery.cancel_scope.cancel()
 
 
-async def _upstream(stream: trio.abc.HalfCloseableStream, receive: Callable[[], Awaitable[Any]]) -> None:
+async def _upstream(stream: trio.abc.HalfCloseableStream, receive: Callable[[], Awaitable[str | bytes]]) -> None:
     try:
         while True:
             message = await receive()

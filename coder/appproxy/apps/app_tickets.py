@@ -16,12 +16,12 @@ import json
 import zlib
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
-from coder.base.json_types import JsonObject
+from coder.base.json_types import JsonObject, as_text
 from coder.domain.access.policy import NIL
-from coder.domain.apps.app_addresses import AppRequest
+from coder.domain.apps.app_addresses import AccessMethod, AppRequest
 from coder.domain.foundation.signed_tokens import SigningKey, TokenRefused, header_untrusted, verify
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ MAX_CANDIDATES = 4
 """Maximum cookies of one name that are verified: further ones are not worth the hashing."""
 DIRECT, WRAPPED = "dir", "A256GCMKW"
 "Key management algorithms: the shared key encrypts the content, or a content key that the token brings."
+_METHODS: dict[str, AccessMethod] = {"path": "path", "subdomain": "subdomain", "terminal": "terminal"}
 _ENCRYPTION = "A256GCM"
 _KEY_SIZE, _NONCE_SIZE, _TAG_SIZE = 32, 12, 16
 "Bytes of A256GCM's key, nonce and tag."
@@ -63,9 +64,9 @@ class Ticket:
     """API key that requested the ticket; empty for an anonymous visitor, and in tickets of other implementations."""
 
 
-def ticket_claims(ticket: Ticket, expires_at: datetime) -> dict[str, Any]:
+def ticket_claims(ticket: Ticket, expires_at: datetime) -> JsonObject:
     """Return the claims to sign."""
-    claims = {
+    claims: JsonObject = {
         "request": {name: value for name, value in asdict(ticket.request).items() if value},
         "user_id": str(ticket.user_id),
         "workspace_id": str(ticket.workspace_id),
@@ -98,21 +99,31 @@ async def read_ticket_untrusted(keys: KeyFinder, now: datetime, token: str) -> t
     key_id = header_untrusted(token).get("kid")
     claims = verify(await keys.find(TICKET_FEATURE, str(key_id)), token, now)
     try:
-        fields = {str(name): str(value) for name, value in claims["request"].items()}
-        names = ("access_method", "base_path", "username_or_id", "workspace_name_or_id", "agent_name_or_id")
-        values: dict[str, Any] = {name: fields.get(name, "") for name in (*names, "app_slug_or_port", "app_prefix")}
+        named = claims["request"]
+        if not isinstance(named, dict):
+            raise TypeError("a request is an object")
+        fields = {str(name): str(value) for name, value in named.items()}
         ticket = Ticket(
-            AppRequest(**values),
-            workspace_id=UUID(claims["workspace_id"]),
-            agent_id=UUID(claims["agent_id"]),
+            AppRequest(
+                access_method=_METHODS[fields["access_method"]],
+                base_path=fields.get("base_path", ""),
+                username_or_id=fields.get("username_or_id", ""),
+                workspace_name_or_id=fields.get("workspace_name_or_id", ""),
+                agent_name_or_id=fields.get("agent_name_or_id", ""),
+                app_slug_or_port=fields.get("app_slug_or_port", ""),
+                app_prefix=fields.get("app_prefix", ""),
+            ),
+            workspace_id=UUID(as_text(claims["workspace_id"])),
+            agent_id=UUID(as_text(claims["agent_id"])),
             app_url=str(claims["app_url"]),
-            user_id=UUID(claims["user_id"]),
+            user_id=UUID(as_text(claims["user_id"])),
             cors_behavior=str(claims.get("cors_behavior", "simple")),
             key_id=str(claims.get("key_id", "")),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise TokenRefused("validate claims: not an application token") from error
-    return ticket, float(claims["exp"])
+    expires = claims["exp"]
+    return ticket, float(expires) if isinstance(expires, int | float) else 0.0
 
 
 def terminal_request(agent_id: UUID) -> AppRequest:
@@ -199,13 +210,15 @@ def _is_known_encryption(head: JsonObject) -> bool:
     return is_known and head.get("zip") in (None, "DEF") and "crit" not in head
 
 
-def _decrypted(key: SigningKey, head: dict[str, Any], parts: list[str]) -> bytes:
+def _decrypted(key: SigningKey, head: JsonObject, parts: list[str]) -> bytes:
     """Return the content. Raises InvalidTag, ValueError, KeyError, TypeError, zlib.error."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     content_key = key.secret
     if head["alg"] == WRAPPED:
-        content_key = AESGCM(key.secret).decrypt(_decode(head["iv"]), _decode(parts[1]) + _decode(head["tag"]), None)
+        content_key = AESGCM(key.secret).decrypt(
+            _decode(as_text(head["iv"])), _decode(parts[1]) + _decode(as_text(head["tag"])), None
+        )
         if len(content_key) != _KEY_SIZE:
             raise ValueError("a content key of another size")
     elif parts[1]:

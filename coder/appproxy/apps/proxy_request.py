@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import h11
 import trio
@@ -15,7 +15,7 @@ import trio
 from coder.appproxy.apps.app_pages import HEADERS, ErrorPage
 from coder.appproxy.apps.upstream import MAX_HEAD, READ_SIZE, Sent
 from coder.domain.apps import app_headers
-from coder.net.bounded_http import BoundedHttp
+from coder.net.bounded_http import BoundedHttp, HttpEvent
 
 if TYPE_CHECKING:
     from coder.domain.apps.app_headers import Headers
@@ -114,7 +114,7 @@ class ProxyRequest:
         """Return the query with its question mark; "" without one."""
         return f"?{self.query}" if self.has_query else ""
 
-    async def next_event(self) -> Any:
+    async def next_event(self) -> HttpEvent:
         """Return the next part of the body. Raises h11.RemoteProtocolError, trio.BrokenResourceError."""
         while True:
             await self.connection.rest()

@@ -26,23 +26,35 @@ import contextlib
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import h11
 import trio
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
-from hypercorn.logging import Logger as HypercornLogger
 from hypercorn.protocol.events import EndBody, Response
 from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.h11 import H11Protocol, H11WSConnection
 from hypercorn.trio.task_group import TaskGroup, _handle
 from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
-from hypercorn.typing import AppWrapper, ASGIReceiveEvent, ASGISendEvent, H11SendableEvent, Scope
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import (
+    AppWrapper,
+    ASGIReceiveEvent,
+    ASGISendEvent,
+    ConnectionState,
+    H11SendableEvent,
+    LifespanState,
+    Scope,
+)
+from hypercorn.typing import TaskGroup as AnyTaskGroup
 
+from coder.appproxy.http.inline_tasks import AT_ONCE
+from coder.appproxy.http.listening_sockets import ClientStream
+from coder.appproxy.http.server_log import ServerLog
 from coder.appproxy.http.websocket_bounds import PING, BoundedWSStream
 from coder.base.log import STRANGERS_LINES, get_logger
-from coder.net.bounded_http import PIECES, BoundedHttp
+from coder.net.bounded_http import PIECES, BoundedHttp, HttpEvent
 
 WRITE_TIMEOUT = 20.0
 """Seconds one piece may wait for a peer that does not read; long enough for a phone in a lift."""
@@ -73,31 +85,12 @@ FAST_PATHS: set[bytes] = set()
 _log = get_logger("http.server", per_minute=STRANGERS_LINES)
 
 
-class _Log(HypercornLogger):
-    """Sends Hypercorn's own messages to our log."""
-
-    def __init__(self, config: Config) -> None:
-        super().__init__(config)
-
-    async def error(self, message: str, *args: Any, **kwargs: Any) -> None:
-        _log.error(message % args if args else message)
-
-    async def exception(self, message: str, *args: Any, **kwargs: Any) -> None:
-        import sys
-
-        error = sys.exc_info()[1]
-        _log.error(message % args if args else message, error=error or "unknown")
-
-    async def info(self, message: str, *args: Any, **kwargs: Any) -> None:
-        _log.debug(message % args if args else message)
-
-
 def server_config() -> Config:
     """Return Hypercorn's settings for all our listeners."""
     config = Config()
     config.errorlog = None
     config.accesslog = None
-    config.logger_class = _Log
+    config.logger_class = ServerLog
     config.alpn_protocols = ["http/1.1"]
     config.keep_alive_max_requests = KEEP_ALIVE_REQUESTS
     config.keep_alive_timeout = KEEP_ALIVE_IDLE
@@ -126,8 +119,16 @@ class AnsweredEarly(Event):
 class PatientServer(TCPServer):
     """Connection whose writes can be cancelled and time out (1), with one idle timer for its whole life."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(
+        self,
+        app: AppWrapper,
+        config: Config,
+        context: WorkerContext,
+        state: LifespanState,
+        stream: ClientStream,
+    ) -> None:
+        # Hypercorn names one of the two kinds only.
+        super().__init__(app, config, context, state, cast("trio.SSLStream[trio.SocketStream]", stream))
         self._idle_timer = trio.CancelScope(deadline=trio.current_time() + self.config.keep_alive_timeout)
         self._watch = trio.CancelScope()
         self._busy = False
@@ -259,7 +260,7 @@ class _OneFraming(BoundedHttp):
     _received = _data = _chunks = 0
     """Bytes after the head, those of them that are body data, and pieces that are not charged yet."""
     _ended = False
-    _waiting: object = None
+    _waiting: HttpEvent | None = None
     """Event behind a piece of a body, taken already."""
 
     def end(self) -> None:
@@ -277,7 +278,7 @@ class _OneFraming(BoundedHttp):
             self._received += len(data)
             super().receive_data(data)
 
-    def next_event(self) -> Any:
+    def next_event(self) -> HttpEvent:
         """Return up to PIECES chunks of a body together: passing one on costs as much as parsing twenty."""
         if self._ended:
             return h11.NEED_DATA
@@ -299,17 +300,17 @@ class _OneFraming(BoundedHttp):
         self._waiting = None  # of a request that was answered before its reader came to it
         super().start_next_cycle()
 
-    def _checked_event(self) -> object:
+    def _checked_event(self) -> HttpEvent:
         event = super().next_event()
-        kind = type(event)  # isinstance calls an abstract base class, several times for each request
-        if kind is h11.Data:
+        # isinstance calls an abstract base class, several times for each request
+        if type(event) is h11.Data:
             self._data += len(event.data)
             self._chunks += 1
             parsed = self._received - len(self._receive_buffer)
             if parsed - self._data > self._data + FRAMING_SLACK:
                 self._process_error(self.their_role)
                 raise h11.RemoteProtocolError("a body of mostly chunk headers", error_status_hint=413)
-        elif kind is h11.Request:
+        elif type(event) is h11.Request:
             self._received, self._data = len(self._receive_buffer), 0
             names = {name for _, name, _ in event.headers._full_items}
             if b"content-length" in names and b"transfer-encoding" in names:
@@ -320,8 +321,19 @@ class _OneFraming(BoundedHttp):
 class OneWriteH11(H11Protocol):
     """Sends the head, a short body and the end of a response of known length in one write instead of three (6)."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(
+        self,
+        app: AppWrapper,
+        config: Config,
+        context: WorkerContext,
+        task_group: AnyTaskGroup,
+        connection_state: ConnectionState,
+        ssl: bool,
+        client: tuple[str, int] | None,
+        server: tuple[str, int] | None,
+        send: Callable[[Event], Awaitable[None]],
+    ) -> None:
+        super().__init__(app, config, context, task_group, connection_state, ssl, client, server, send)
         self._framing = _OneFraming(h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size)
         self.connection = self._framing
         self._held = b""
@@ -429,7 +441,7 @@ class OneWriteH11(H11Protocol):
             await super()._create_stream(request)
             return
         # The stream reads its task group during construction.
-        task_group, self.task_group = self.task_group, _AT_ONCE  # type: ignore[assignment]
+        task_group, self.task_group = self.task_group, AT_ONCE  # type: ignore[assignment]
         try:
             await super()._create_stream(request)
         finally:
@@ -445,26 +457,3 @@ def _expects_body(request: h11.Request) -> bool:
         if name in _MORE and (value != b"0" or name != b"content-length"):
             return True
     return False
-
-
-class _InlineTaskGroup:
-    """Replacement of a task group: runs the application where the request's last byte was read (7)."""
-
-    async def spawn_app(self, app: Any, _config: Config, scope: Any, send: Any) -> Any:
-        async def put(message: Any) -> None:
-            if message["type"] != "http.request" or message["more_body"]:
-                return  # these requests have no body to read
-            try:
-                await app(scope, _wait_nothing, send, None, None)
-            except Exception as error:
-                _log.error("a request failed", error=error)
-            await send(None)
-
-        return put
-
-
-async def _wait_nothing() -> Any:
-    await trio.sleep_forever()
-
-
-_AT_ONCE = _InlineTaskGroup()

@@ -13,17 +13,19 @@ import errno
 import math
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import h11
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.events import Event, RawData
+from hypercorn.protocol import ProtocolWrapper
 from hypercorn.trio.worker_context import WorkerContext
-from hypercorn.typing import ConnectionState
+from hypercorn.typing import ASGIFramework, ConnectionState, TaskGroup
 
+from coder.appproxy.http.asgi import Application
 from coder.appproxy.http.client_address import TrustedProxies
 from coder.appproxy.http.connection_shares import (
     CHUNK_COST,
@@ -35,6 +37,7 @@ from coder.appproxy.http.connection_shares import (
     ConnectionShares,
 )
 from coder.appproxy.http.hypercorn_fixes import ConnectionTasks, OneWriteH11, PatientServer, server_config
+from coder.appproxy.http.listening_sockets import ClientListener, ClientStream
 from coder.base.log import STRANGERS_LINES, get_logger
 from coder.domain.access.session_cookies import renamed
 
@@ -54,13 +57,13 @@ LOG_EVERY = 60.0
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """Seconds of silence before the first probe, between probes, and the number that may go unanswered."""
 
-OpenLink = Callable[[h11.Request, str, bool, trio.abc.Stream, bytes], Awaitable[bytes | None]]
+OpenLink = Callable[[h11.Request, str, bool, trio.abc.HalfCloseableStream, bytes], Awaitable[bytes | None]]
 """(head, remote address, over TLS, stream, bytes after the head): serves a link to its end.
 
 Bytes as its result mean that the connection continues with them as ordinary HTTP.
 """
 IsLink = Callable[[h11.Request], bool]
-PassOn = Callable[[Any, bytes, tuple[str, int], bool], Awaitable[bool]]
+PassOn = Callable[[ClientStream, bytes, tuple[str, int], bool], Awaitable[bool]]
 """(stream, bytes of the request on, remote address, over TLS): gives the connection to another process of the server,
 and returns False when that process cannot be reached."""
 FindOther = Callable[[h11.Request, bool], PassOn | None]
@@ -128,7 +131,7 @@ class AcceptedConnection(PatientServer):
     def __init__(
         self,
         server: HttpServer,
-        stream: Any,
+        stream: ClientStream,
         client_connection: ClientConnection,
         replayed: bytes = b"",
         origin: Origin | None = None,
@@ -137,6 +140,7 @@ class AcceptedConnection(PatientServer):
     ) -> None:
         super().__init__(server.asgi, server.config, server.worker, ConnectionState({}), stream)
         self._server = server
+        self._client = stream
         self._replayed = replayed
         self._origin = origin
         self._keeps_first = keeps_first
@@ -150,13 +154,13 @@ class AcceptedConnection(PatientServer):
         try:
             remote, secure = await self._open()
         except (OSError, trio.BrokenResourceError, trio.TooSlowError, ssl.SSLError):
-            await _send_alert(self.stream)
+            await _send_alert(self._client)
             await trio.aclose_forcefully(self.stream)
             return None
         try:
             async with ConnectionTasks() as task_group:
                 self._task_group = task_group
-                self.protocol = self._new_protocol(task_group, remote, secure)
+                self.protocol = cast("ProtocolWrapper", self._new_protocol(task_group, remote, secure))
                 task_group.spawn(self.watch_idle)
                 try:
                     if self._replayed:
@@ -176,25 +180,35 @@ class AcceptedConnection(PatientServer):
         head, trailing = self._link.request, self._link.trailing
         if self._link.pass_on is not None:
             replayed = _head_bytes(head) + trailing
-            if await self._link.pass_on(self.stream, replayed, remote, secure):
+            if await self._link.pass_on(self._client, replayed, remote, secure):
                 return None
             self.was_kept = True
             return replayed
-        return await self._server.open_endpoint(head, remote[0], secure, self.stream, trailing)
+        # With TLS it cannot be half closed, and no link tries: a WebSocket has its own end.
+        stream = cast("trio.abc.HalfCloseableStream", self._client)
+        return await self._server.open_endpoint(head, remote[0], secure, stream, trailing)
 
     async def _open(self) -> tuple[tuple[str, int], bool]:
         if self._origin is not None:
             return self._origin.remote, self._origin.secure
-        secure = isinstance(self.stream, trio.SSLStream)
-        if secure:
+        secure = isinstance(self._client, trio.SSLStream)
+        if isinstance(self._client, trio.SSLStream):
             with trio.fail_after(HANDSHAKE_TIMEOUT):
-                await self.stream.do_handshake()
-        address = _socket_of(self.stream).getpeername()
+                await self._client.do_handshake()
+        address = _socket_of(self._client).getpeername()
         return (str(address[0]), int(address[1])), secure
 
-    def _new_protocol(self, task_group: Any, client: tuple[str, int], secure: bool) -> Any:
+    def _new_protocol(self, task_group: TaskGroup, client: tuple[str, int], secure: bool) -> UpgradeAwareH11:
         protocol = UpgradeAwareH11(
-            self.app, self.config, self.context, task_group, self.state, secure, client, None, self.protocol_send
+            self.app,
+            self.config,
+            self.context,
+            task_group,
+            ConnectionState(self.state),
+            secure,
+            client,
+            None,
+            self.protocol_send,
         )
         protocol.is_upgrade = self._server.is_upgrade
         protocol.prefixed_cookies = self._server.prefixed_cookies
@@ -219,10 +233,9 @@ def _head_bytes(request: h11.Request) -> bytes:
     return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
-async def _send_alert(stream: Any) -> None:
+async def _send_alert(stream: ClientStream) -> None:
     """Send OpenSSL's alert about a failed handshake: trio keeps it, and the client would only see an end."""
-    alert = stream._outgoing.read() if isinstance(stream, trio.SSLStream) else b""
-    if alert:
+    if isinstance(stream, trio.SSLStream) and (alert := stream._outgoing.read()):
         with contextlib.suppress(OSError, trio.BrokenResourceError, trio.ClosedResourceError), trio.move_on_after(1.0):
             await stream.transport_stream.send_all(alert)
             await stream.transport_stream.send_eof()
@@ -234,7 +247,7 @@ class HttpServer:
 
     def __init__(
         self,
-        app: Any,
+        app: Application | ASGIFramework,
         is_upgrade: IsLink,
         open_endpoint: OpenLink,
         *,
@@ -244,7 +257,7 @@ class HttpServer:
         processes: int = 1,
     ) -> None:
         self.config = server_config()
-        self.asgi = ASGIWrapper(app)
+        self.asgi = ASGIWrapper(cast("ASGIFramework", app))
         self.worker = WorkerContext(None)
         self.is_upgrade = is_upgrade
         self.open_endpoint = open_endpoint
@@ -262,7 +275,7 @@ class HttpServer:
 
     async def serve(
         self,
-        listeners: list[Any],
+        listeners: Sequence[ClientListener],
         stopping: trio.Event,
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
@@ -284,7 +297,7 @@ class HttpServer:
         finally:
             self._drained.set()
 
-    async def _accept(self, listeners: list[Any], connections: trio.Nursery) -> None:
+    async def _accept(self, listeners: Sequence[ClientListener], connections: trio.Nursery) -> None:
         patient = [PatientListener(listener) for listener in listeners]
         await trio.serve_listeners(self._handle, patient, handler_nursery=connections)
 
@@ -296,7 +309,7 @@ class HttpServer:
         self._nursery.start_soon(self._handle, stream, replayed, origin)
         return True
 
-    async def _handle(self, stream: Any, replayed: bytes = b"", origin: Origin | None = None) -> None:
+    async def _handle(self, stream: ClientStream, replayed: bytes = b"", origin: Origin | None = None) -> None:
         scope = trio.CancelScope()
         address = origin.remote[0] if origin is not None else _address_of(stream)
         connection = self.connections.admit(address, scope.cancel)
@@ -318,7 +331,7 @@ class HttpServer:
                 await trio.aclose_forcefully(stream)
 
     async def _serve(
-        self, stream: Any, connection: ClientConnection, replayed: bytes = b"", origin: Origin | None = None
+        self, stream: ClientStream, connection: ClientConnection, replayed: bytes = b"", origin: Origin | None = None
     ) -> None:
         try:
             following: bytes | None = replayed
@@ -369,7 +382,7 @@ def is_disconnect(error: BaseException) -> bool:
     return isinstance(error, (ConnectionError, trio.BrokenResourceError, trio.ClosedResourceError))
 
 
-def _address_of(stream: Any) -> str:
+def _address_of(stream: ClientStream) -> str:
     """Return the peer's address; empty when it has left already."""
     try:
         return str(_socket_of(stream).getpeername()[0])
@@ -377,11 +390,11 @@ def _address_of(stream: Any) -> str:
         return ""
 
 
-def _socket_of(stream: Any) -> Any:
+def _socket_of(stream: ClientStream) -> trio.socket.SocketType:
     return stream.transport_stream.socket if isinstance(stream, trio.SSLStream) else stream.socket
 
 
-def _notice_dead_peers(stream: Any) -> None:
+def _notice_dead_peers(stream: ClientStream) -> None:
     """Let the kernel detect dead machines without writes (quiet WebSockets)."""
     connection = _socket_of(stream)
     options = [(socket.SOL_SOCKET, "SO_KEEPALIVE", 1)]

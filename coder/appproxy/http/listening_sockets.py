@@ -6,9 +6,8 @@ import errno
 import socket
 import ssl
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import trio
 
@@ -16,16 +15,18 @@ from coder.appproxy.settings import ListenerSettings
 from coder.base.errors import CoderError
 from coder.domain.network.tls_ciphers import cipher_list
 
+ClientStream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+ClientListener = trio.SocketListener | trio.SSLListener[trio.SocketStream]
 BACKLOG = 1024
 """Connections that may wait to be accepted."""
 
 
-async def open_listeners(config: ListenerSettings) -> list[tuple[str, Any]]:
+async def open_listeners(config: ListenerSettings) -> list[tuple[str, ClientListener]]:
     """Bind every configured address; return pairs of URL and listener, plain HTTP first.
 
     Raises CoderError `address_in_use` / `bad_address` / `bad_certificate`.
     """
-    opened: list[tuple[str, Any]] = []
+    opened: list[tuple[str, ClientListener]] = []
     context = tls_context(config) if config.tls_enable else None  # before a socket that a bad file would leave open
     if config.http_address:
         opened += [(url, listener) for url, listener in await _bind(config.http_address, "http")]
@@ -98,9 +99,9 @@ def _cannot_listen(address: str, error: OSError) -> CoderError:
     return CoderError("address_in_use", f"cannot listen on {address}", way)
 
 
-def display_address(name: Any) -> str:
+def display_address(name: Sequence[str | int]) -> str:
     """Return `host:port` of a socket's address."""
-    host = f"[{name[0]}]" if ":" in name[0] else name[0]
+    host = f"[{name[0]}]" if ":" in str(name[0]) else name[0]
     return f"{host}:{name[1]}"
 
 

@@ -17,14 +17,16 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Awaitable, Callable
+from typing import cast
 
 import hypercorn.protocol.h11
 import trio
+from hypercorn.config import Config
 from hypercorn.protocol.events import Event, Request, StreamClosed
 from hypercorn.protocol.ws_stream import FrameTooLargeError, WSStream
-from wsproto.events import CloseConnection, Message, Ping, Pong
+from hypercorn.typing import AppWrapper, TaskGroup, WorkerContext
+from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessage
 from wsproto.frame_protocol import CloseReason
 
 from coder.appproxy.http.request_bounds import PUBLIC_LIMIT
@@ -38,8 +40,19 @@ PING = 15.0
 class BoundedWSStream(WSStream):
     """WebSocket from its handshake on."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(
+        self,
+        app: AppWrapper,
+        config: Config,
+        context: WorkerContext,
+        task_group: TaskGroup,
+        ssl: bool,
+        client: tuple[str, int] | None,
+        server: tuple[str, int] | None,
+        send: Callable[[Event], Awaitable[None]],
+        stream_id: int,
+    ) -> None:
+        super().__init__(app, config, context, task_group, ssl, client, server, send, stream_id)
         self.config = copy.copy(self.config)
         self.config.max_app_queue_size = 1
         self.pinging = trio.CancelScope()
@@ -58,7 +71,7 @@ class BoundedWSStream(WSStream):
                 self._events += 1
                 if self._events % PIECES == 0:
                     await trio.lowlevel.checkpoint()
-                if isinstance(event, Message):
+                if isinstance(event, TextMessage | BytesMessage):
                     await self._take(event)
                 elif isinstance(event, Ping):
                     await self._send_wsproto_event(event.response())
@@ -70,7 +83,7 @@ class BoundedWSStream(WSStream):
         except FrameTooLargeError:
             await self._end(CloseConnection(code=CloseReason.MESSAGE_TOO_BIG))
 
-    async def _take(self, event: Message[Any]) -> None:
+    async def _take(self, event: TextMessage | BytesMessage) -> None:
         limit = cast("int", self.scope.get("coder_message_limit")) or PUBLIC_LIMIT
         self._frames += event.frame_finished
         if self.buffer.length + len(event.data) > limit or self._frames > MAX_FRAMES:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from coder.api.base import codec
 from coder.domain.foundation.web_addresses import canonical_host, host_of_origin, split_untrusted
 
+ACCEPT_FAILED = "Failed to accept websocket."
+"""Message of most routes; the server lists the others (`UpgradeRefusal`)."""
 _VIOLATION = "WebSocket protocol violation: "
 
 
@@ -24,11 +26,12 @@ class HandshakeRefusal:
 
     @property
     def body(self) -> bytes:
-        envelope = {
-            "message": "Failed to accept websocket.",
-            "detail": f"failed to accept WebSocket connection: {self.text}",
-        }
-        return self.text.encode() + b"\n" + codec.encode(envelope) + b"\n"
+        return self.body_with(ACCEPT_FAILED)
+
+    def body_with(self, message: str, prefix: str = "") -> bytes:
+        """Return the body with a route's own message; `prefix` begins the detail."""
+        detail = f"{prefix}failed to accept WebSocket connection: {self.text}"
+        return self.text.encode() + b"\n" + codec.encode({"message": message, "detail": detail}) + b"\n"
 
 
 def explain_handshake(method: str, headers: Mapping[str, str], *, any_origin: bool) -> HandshakeRefusal | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Never, Protocol, cast
 from urllib.parse import parse_qs, unquote
 
 import h11
@@ -91,7 +91,7 @@ class Upgrade:
         """Add headers to every answer."""
         self._headers += headers
 
-    async def reject(self, status: int, body: Any, headers: Sequence[tuple[str, str]] = ()) -> None:
+    async def reject(self, status: int, body: object, headers: Sequence[tuple[str, str]] = ()) -> None:
         """Answer with JSON and close the connection. `body` is anything msgspec encodes, or ready bytes."""
         data = body if isinstance(body, bytes) else codec.encode(body)
         fields = [
@@ -196,9 +196,10 @@ _REASONS = {
     428: "Precondition Required",
     429: "Too Many Requests",
     500: "Internal Server Error",
+    503: "Service Unavailable",
 }
 
-LinkHandler = Callable[[Any, Upgrade], Awaitable[object]]
+LinkHandler = Callable[[Never, Upgrade], Awaitable[object]]
 """Gets the server's `Context`, at a workspace proxy its world, and runs for as long as the link is open; returning
 closes the stream."""
 
@@ -317,8 +318,13 @@ def draw_on(limits: RateLimits, endpoint: RpcEndpoint, upgrade: Upgrade) -> None
     upgrade.count = count
 
 
+def _handler(handler: LinkHandler) -> Callable[[object, Upgrade], Awaitable[object]]:
+    """Return a handler as it is called: with the server or proxy that it was declared for."""
+    return cast("Callable[[object, Upgrade], Awaitable[object]]", handler)
+
+
 async def serve_endpoint(
-    ctx: Any,
+    ctx: object,
     endpoint: RpcEndpoint,
     upgrade: Upgrade,
     stream: trio.abc.Stream,
@@ -334,10 +340,10 @@ async def serve_endpoint(
             await upgrade.count(None)
         if upgrade.request.method != "GET":
             if sign_in is not None and is_for_signed_in(upgrade.request.path):
-                await sign_in(ctx, upgrade)
+                await _handler(sign_in)(ctx, upgrade)
             await upgrade.answer(405, b"", [("allow", "GET")])
         else:
-            await endpoint.handler(ctx, upgrade)
+            await _handler(endpoint.handler)(ctx, upgrade)
     except (trio.BrokenResourceError, trio.ClosedResourceError, HandshakeRefused):
         pass  # the peer disconnected or was disconnected; links end like this every day
     except Exception as error:

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from coder.base.json_types import JsonObject
+
 Platform = Literal["linux", "darwin"]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 RESTART_SECONDS = 5
@@ -162,7 +164,7 @@ def systemd_word(word: str) -> str:
 
 
 def _plist(spec: InstallSpec, argv: Sequence[str]) -> str:
-    properties: dict[str, object] = {
+    properties: JsonObject = {
         "Label": _label(spec.name),
         "ProgramArguments": list(argv),
         "RunAtLoad": True,

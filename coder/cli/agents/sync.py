@@ -37,6 +37,11 @@ def ask_agent(
     if not path:
         message = "no agent's socket is known here"
         raise CoderError("sync", message, "Run this in a workspace, where CODER_AGENT_SOCKET_PATH is set.")
+    return ask_socket(path, verb, patience=patience, **more)
+
+
+def ask_socket(path: str, verb: str, *, patience: float = 10.0, **more: Json) -> dict[str, Json]:
+    """Send a request to the agent at a Unix socket and return its answer. Raise CoderError as `ask_agent`."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(patience + GRACE)

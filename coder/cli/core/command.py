@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Generic, Never, TypeVar, cast
 
-from coder.base.config import Option
+from coder.base.config import Option, OptionValue
 from coder.cli.core.command_table import ALIASES, COMMANDS, GROUPS
 from coder.cli.core.options import GLOBAL_OPTIONS, GlobalOptions, Options, OrgOption
 
@@ -106,7 +106,7 @@ class Invocation(Generic[O_co]):
         """Return whether the option does not have its default."""
         return self.sources[name] != "default"
 
-    def given_values(self, keys: Mapping[str, str]) -> dict[str, object]:
+    def given_values(self, keys: Mapping[str, str]) -> dict[str, OptionValue]:
         """Return the values of the options that were given, by the API's names; `keys` maps options to them."""
         values = vars(self.options)
         return {key: values[name] for name, key in keys.items() if self.given(name)}

@@ -24,6 +24,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "create": ("workspaces.create:CREATE", "Create a workspace"),
     "debug trace": ("network.debug_trace:TRACE", "Trace how the connection to a workspace is established"),
     "delete": ("workspaces.lifecycle:DELETE", "Delete a workspace"),
+    "doctor": (
+        "doctor.doctor:DOCTOR",
+        "Diagnose this machine, its connection and its server",
+    ),
     "dotfiles": ("agents.dotfiles:DOTFILES", "Personalize your workspace by applying a canonical dotfiles repository"),
     "exp example-error validation": ("tasks.experimental:VALIDATION", "Show an example of a validation error"),
     "exp mcp configure claude-code": ("tasks.mcp:CLAUDE_CODE", "Configure Claude Code to use the MCP server"),

@@ -9,37 +9,45 @@ a proxy in between) can raise in any code that reads it, so this module handles 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+from coder.base.config import process_environment
 from coder.base.errors import CoderError, causes, explain_error
 from coder.base.quoted import quoted
 from coder.base.version import versions_match
+from coder.cli.core.missing_names import Missing, advice, missing_resource
+from coder.cli.core.suggestions import plain_fault
 from coder.net.errors import NOT_THE_API, HttpError
 
 _LOGIN = "Suggestion: Try logging in using 'coder login'."
 
+_OVERRIDDEN = "Correct or unset CODER_SESSION_TOKEN, which replaces the session of `coder login`."
+
 
 @contextmanager
-def add_action_to_errors(action: str) -> Iterator[None]:
-    """Add the attempted action to errors of the server or the network."""
+def add_action_to_errors(action: str, hint: str = "") -> Iterator[None]:
+    """Add the attempted action to errors of the server or the network; `hint`: the next step if it is known here."""
     try:
         yield
     except CoderError as error:
-        raise CoderError(error.code, action) from error
+        raise CoderError(error.code, action, hint) from error
 
 
-def error_text(error: CoderError, *, is_terminal: bool) -> str:
-    """Return the text after `error: `."""
+def error_text(error: CoderError, *, is_terminal: bool, suggest: Callable[[Missing], list[str]] | None = None) -> str:
+    """Return the text after `error: `. `suggest` returns names that were probably meant instead of a missing one."""
     chain = list(causes(error))
     answer = next((item for item in chain if isinstance(item, HttpError)), None)
     if answer is None:
-        return explain_error(error, with_hint=is_terminal)
+        text = explain_error(error, with_hint=is_terminal)
+        return plain_fault(text)[0] if is_terminal else text
     traced = [item.message for item in chain[: chain.index(answer)] if isinstance(item, CoderError)]
     message = answer.message or f"HTTP {answer.status}"
+    missing = missing_resource(answer) if is_terminal else None
+    step = advice(missing, suggest(missing) if suggest else []) if missing else ""
     if is_terminal:  # users read sentences; scripts get upstream's lines
-        lines = [": ".join([*traced, message])]
+        lines = [": ".join([*traced, missing.text if missing else message])]
     else:
         lines = [f"Trace=[{': '.join(traced)}: ]"] if traced else []
         lines.append(message)
@@ -51,13 +59,23 @@ def error_text(error: CoderError, *, is_terminal: bool) -> str:
     is_others = answer.hint == NOT_THE_API
     own_hint = next((item.hint for item in chain[: chain.index(answer)] if isinstance(item, CoderError)), "")
     if answer.status == 401 and not is_others:
-        lines.append(f"Suggestion: {own_hint}" if own_hint else _LOGIN)
+        if is_terminal and answer.detail:
+            lines.append(answer.detail)  # whether the token is malformed, unknown or expired
+        step = own_hint or (_OVERRIDDEN if process_environment().get("CODER_SESSION_TOKEN") else "")
+        lines.append(f"Suggestion: {step}" if step and is_terminal else _LOGIN)
     elif answer.detail:
         lines.append(answer.detail)
-    hint = next((item.hint for item in chain if isinstance(item, CoderError) and item.hint), "")
+    hint = step or next((item.hint for item in chain if isinstance(item, CoderError) and item.hint), "")
     if hint and is_terminal and (answer.status != 401 or is_others):
         lines.append(f"Suggestion: {hint}")
     return "\n".join(lines)
+
+
+def missing_note(error: CoderError, suggest: Callable[[Missing], list[str]]) -> str:
+    """Return the line about a missing resource for scripts, before upstream's lines; "" for other errors."""
+    answer = next((item for item in causes(error) if isinstance(item, HttpError)), None)
+    missing = missing_resource(answer) if answer is not None else None
+    return f"{missing.text}. {advice(missing, suggest(missing))}".rstrip() + "\n" if missing else ""
 
 
 def defect_text(error: Exception, *, verbose: bool) -> str:

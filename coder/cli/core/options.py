@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import ClassVar, Self, TypeVar, cast, dataclass_transform
 
-from coder.base.config import Kind, Option
+from coder.base.config import Kind, Option, OptionValue
 
 Url = str
 HostPort = str
@@ -35,7 +35,7 @@ _KINDS: dict[str, Kind] = {
     "HostPort": "host:port",
     "AllowList": "allow-list",
 }
-T = TypeVar("T")
+T = TypeVar("T", bound=OptionValue)
 
 
 def _kind(annotation: str) -> Kind:
@@ -50,7 +50,7 @@ class Described:
 
     def __init__(
         self,
-        default: object,
+        default: OptionValue,
         help: str,
         flag: str,
         env: str,

@@ -60,7 +60,7 @@ def parse(
         args,
         command.options_class(**resolved.values),
         resolved.sources,
-        GlobalOptions(**glob.values),
+        GlobalOptions().replaced(glob.values),
         glob.sources,
         env=env,
         raw=own,

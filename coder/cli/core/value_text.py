@@ -6,10 +6,14 @@ import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coder.base.errors import CoderError
 from coder.base.json_types import Json
 from coder.base.yaml_documents import YamlError, read_document
+
+if TYPE_CHECKING:
+    from coder.domain.hcl.values import Value
 
 
 class Number(str):
@@ -47,12 +51,12 @@ def value_text(value: Json) -> str | None:
     return None if value is None else str(value) if isinstance(value, str) else _encoded(value, _json)
 
 
-def expression_text(value: Json) -> str | None:
+def expression_text(value: Value) -> str | None:
     """Return the text of a variable's value, a scalar or an expression of Terraform's language; None for null."""
     return None if value is None else str(value) if isinstance(value, str) else _encoded(value, _literal)
 
 
-def _encoded(value: Json, scalar: Callable[[Json], str]) -> str:
+def _encoded(value: Value, scalar: Callable[[Value], str]) -> str:
     if isinstance(value, dict):
         return "{" + ",".join(f"{scalar(str(key))}:{_encoded(item, scalar)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
@@ -60,11 +64,11 @@ def _encoded(value: Json, scalar: Callable[[Json], str]) -> str:
     return value if isinstance(value, Number) else scalar(value)
 
 
-def _json(value: Json) -> str:
+def _json(value: Value) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _literal(value: Json) -> str:
+def _literal(value: Value) -> str:
     from coder.domain.hcl.literals import text_literal
 
     return text_literal(value) if isinstance(value, str) else json.dumps(value)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from coder.api.login.external_auth import AgentAuth
 from coder.base.errors import CoderError
+from coder.base.json_types import Json
 from coder.base.quoted import quoted
 from coder.base.secret import Secret
 from coder.cli.agents.credentials import read_token_option
@@ -63,7 +64,7 @@ def _access_token(invocation: Invocation[ExternalAuthAccessTokenOptions]) -> int
 
 def _extra(auth: AgentAuth, path: str) -> str:
     """Return one field of the provider's token response; dots separate nested fields."""
-    value: object = auth.token_extra
+    value: Json = auth.token_extra
     for key in path.split("."):
         if isinstance(value, list) and key.isdigit() and int(key) < len(value):
             value = value[int(key)]

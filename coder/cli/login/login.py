@@ -92,7 +92,7 @@ def _session_from_token(invocation: Invocation[LoginOptions], url: str, token: s
     if invocation.options.use_token_as_session:
         return token
     client = BlockingClient(session.dial_policy(invocation, url=url, token=token))
-    with add_action_to_errors("create api key"):
+    with add_action_to_errors("create api key", f"Create a token at {url}/cli-auth, and give that one."):
         return read(client.request("POST", "/api/v2/users/me/keys", expect=(201,)), GenerateAPIKeyResponse).key
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Mapping
 
 import trio
 
@@ -16,6 +15,7 @@ from coder.cli.declarations.network.debug_trace import TRACE, DebugTraceOptions
 from coder.client.link import WorkspaceLink, open_link
 from coder.client.ready import Preparation, print_to_stderr
 from coder.client.tracing import open_capture
+from coder.mesh.description import TraceFields, TraceValue
 from coder.mesh.trace import Trace
 from coder.net.http1 import HttpClient
 
@@ -51,7 +51,7 @@ async def _main(invocation: Invocation[DebugTraceOptions]) -> None:
         show(trio.current_time() - began, "end", _summary(link))
 
 
-def _summary(link: WorkspaceLink) -> dict[str, object]:
+def _summary(link: WorkspaceLink) -> TraceFields:
     peers = link.node.status().peers
     if not peers:
         return {"peer": "none"}
@@ -67,13 +67,13 @@ def _summary(link: WorkspaceLink) -> dict[str, object]:
     }
 
 
-def _show_text(at: float, name: str, fields: Mapping[str, object]) -> None:
+def _show_text(at: float, name: str, fields: TraceFields) -> None:
     parts = [f"{key}={_text(value)}" for key, value in fields.items() if value is not None]
     sys.stdout.write(f"{at:9.4f}s  {name:<12} {' '.join(parts)}".rstrip() + "\n")
     sys.stdout.flush()
 
 
-def _show_json(at: float, name: str, fields: Mapping[str, object]) -> None:
+def _show_json(at: float, name: str, fields: TraceFields) -> None:
     plain = {
         key: value if isinstance(value, int | float | str | None) else _text(value) for key, value in fields.items()
     }
@@ -81,7 +81,7 @@ def _show_json(at: float, name: str, fields: Mapping[str, object]) -> None:
     sys.stdout.flush()
 
 
-def _text(value: object) -> str:
+def _text(value: TraceValue) -> str:
     if isinstance(value, float):
         return f"{value:.6f}"
     if isinstance(value, tuple) and len(value) == 2:

@@ -197,7 +197,9 @@ def _listen_udp(forward: Forward) -> list[trio.socket.SocketType]:
     return sockets
 
 
-def _handler(link: FollowedLink, port: int) -> Callable[[trio.SocketStream], Awaitable[None]]:
+def _handler(
+    link: FollowedLink[SharedLink | WorkspaceLink], port: int
+) -> Callable[[trio.SocketStream], Awaitable[None]]:
     async def handle(local: trio.SocketStream) -> None:
         try:
             remote = await link.connect(port)

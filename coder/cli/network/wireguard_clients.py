@@ -20,6 +20,7 @@ from coder.api.wireguard.wireguard_clients import (
 )
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject, as_object
 from coder.base.quoted import quoted
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
@@ -51,7 +52,7 @@ def _add(invocation: Invocation[WireguardAddOptions]) -> int:
     if invocation.options.file and Path(invocation.options.file).exists():
         raise CoderError("wireguard_file", f"{invocation.options.file} already exists", "Choose another file.")
     key = WireguardKey.generate()
-    body: dict[str, object] = {"name": invocation.args[0], "public_key": str(key.public_key())}
+    body: JsonObject = {"name": invocation.args[0], "public_key": str(key.public_key())}
     if invocation.given("expires"):
         seconds = int(invocation.options.expires.total_seconds())
         if seconds <= 0:
@@ -59,13 +60,13 @@ def _add(invocation: Invocation[WireguardAddOptions]) -> int:
         body["lifetime_seconds"] = seconds
     client = session.client(invocation)
     if invocation.options.workspace:
-        body["workspace_ids"] = [_workspace_id(client, name) for name in invocation.options.workspace]
+        body["workspace_ids"] = [str(_workspace_id(client, name)) for name in invocation.options.workspace]
     answer = client.request("GET", "/api/v2/wireguard")
     server, raw_server = read(answer, WireguardServer), answer.json()
     if server.enabled:  # otherwise the server's error explains what to do
         _check_server(server)
     answer = client.request("POST", _path(invocation), json=body)
-    created, raw = read(answer, CreateWireguardClientResponse), answer.json()
+    created, raw = read(answer, CreateWireguardClientResponse), {**as_object(answer.json())}
     if server.enabled:
         created.server, raw["server"] = server, raw_server  # resolved before the client was created
     text = config_text(created, key)

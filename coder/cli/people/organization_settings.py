@@ -6,6 +6,7 @@ import json
 import sys
 
 from coder.base.errors import CoderError
+from coder.base.json_types import Json
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -44,7 +45,7 @@ def _show(invocation: Invocation[OrgOption], name: str) -> int:
 def _set(invocation: Invocation[OrgOption], name: str) -> int:
     """Read the settings as JSON from standard input and print the stored settings."""
     try:
-        settings: object = json.loads(sys.stdin.read())
+        settings: Json = json.loads(sys.stdin.read())
     except ValueError as error:
         raise CoderError(
             "settings", "standard input is not JSON", f"Start from the output of `show {name}`."

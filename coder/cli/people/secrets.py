@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from coder.api.people.user_secrets import UserSecret
+from coder.base.config import OptionValue
 from coder.base.errors import CoderError
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
@@ -37,7 +38,7 @@ _FIELDS = {"description": "description", "env": "env_name", "file": "file_path"}
 @implements(CREATE)
 def _create(invocation: Invocation[SecretCreateOptions]) -> int:
     name = invocation.args[0]
-    body: dict[str, object] = {"name": name, "value": _value(invocation), "enabled": invocation.options.enabled}
+    body: dict[str, OptionValue] = {"name": name, "value": _value(invocation), "enabled": invocation.options.enabled}
     body |= {field: value for field, value in invocation.given_values(_FIELDS).items() if value}
     client = session.client(invocation)
     with add_action_to_errors(f'create secret "{name}"'):

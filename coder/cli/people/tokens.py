@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 from coder.api.access.keys import APIKey, APIKeyWithOwner, GenerateAPIKeyResponse, TokenConfig
 from coder.base.duration import format_duration, parse_duration
 from coder.base.errors import CoderError
+from coder.base.json_types import Json, JsonObject, as_object
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -35,7 +36,7 @@ from coder.net.errors import HttpError
 def _create(invocation: Invocation[TokensCreateOptions]) -> int:
     client = session.client(invocation)
     user = quote(invocation.options.user or "me")
-    body: dict[str, object] = {
+    body: JsonObject = {
         "lifetime": int(_lifetime(invocation, client, user).total_seconds()) * 10**9,
         "token_name": invocation.options.name,
     }
@@ -59,7 +60,8 @@ def _lifetime(invocation: Invocation[TokensCreateOptions], client: BlockingClien
     try:
         requested = parse_duration(text)
     except CoderError as error:
-        raise CoderError("lifetime", f'parse lifetime: invalid duration format: "{text}"') from error.__cause__
+        message = f'parse lifetime: invalid duration format: "{text}"'
+        raise CoderError("lifetime", message, "Write it like 90m, 24h or 7d.") from error.__cause__
     if requested > longest:
         raise CoderError(
             "lifetime",
@@ -88,7 +90,7 @@ def _list(invocation: Invocation[TokensListOptions]) -> int:
 
 def _print(
     invocation: Invocation[TableOptions],
-    tokens: list[tuple[APIKeyWithOwner, dict[str, object]]],
+    tokens: list[tuple[APIKeyWithOwner, Json]],
     columns: tuple[str, ...] = (),
 ) -> None:
     if columns and invocation.options.output != "json":
@@ -97,7 +99,7 @@ def _print(
     print_rows(
         invocation,
         lambda: [_row(token) for token, _ in tokens],
-        lambda: [{key: raw[key] for key in raw if key != "username"} for _, raw in tokens],
+        lambda: [{key: value for key, value in as_object(raw).items() if key != "username"} for _, raw in tokens],
     )
 
 
@@ -133,7 +135,7 @@ def _view(invocation: Invocation[TokensViewOptions]) -> int:
     token = read(answer, APIKey)
     listed = read(client.request("GET", "/api/v2/users/me/keys/tokens?include_all=true"), list[APIKeyWithOwner])
     owner = next((item.username for item in listed if item.id == token.id), "")
-    _print(invocation, [(APIKeyWithOwner(**asdict(token), username=owner), answer.json())])
+    _print(invocation, [(APIKeyWithOwner(**asdict(token), username=owner), as_object(answer.json()))])
     return 0
 
 

@@ -14,6 +14,7 @@ from coder.api.people.organizations import Organization
 from coder.api.people.roles import AssignableRoles
 from coder.api.people.users import GetUsersResponse, User
 from coder.base.errors import CoderError
+from coder.base.json_types import Json, as_object
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -51,7 +52,7 @@ def _list(invocation: Invocation[UsersListOptions]) -> int:
     query = f"?q=github_com_user_id:{invocation.options.github_user_id}" if invocation.options.github_user_id else ""
     answer = client.request("GET", f"/api/v2/users{query}")
     users = read(answer, GetUsersResponse).users
-    print_rows(invocation, lambda: [_row(user) for user in users], lambda: answer.json()["users"] or [])
+    print_rows(invocation, lambda: [_row(user) for user in users], lambda: as_object(answer.json())["users"] or [])
     return 0
 
 
@@ -79,7 +80,7 @@ def _show(invocation: Invocation[UsersShowOptions]) -> int:
     organizations = read(client.request("GET", f"/api/v2/users/{user.id}/organizations"), list[Organization])
     names = [organization.name for organization in organizations]
     if invocation.options.output == "json":
-        print_json({**answer.json(), "organization_names": names})
+        print_json({**as_object(answer.json()), "organization_names": names})
         return 0
     roles = ", ".join(role.display_name or role.name for role in user.roles) or "Member"
     rows = (
@@ -108,7 +109,7 @@ def _oidc_claims(invocation: Invocation[UsersOidcClaimsOptions]) -> int:
     return 0
 
 
-def _claim_rows(claims: Mapping[str, object]) -> list[Row]:
+def _claim_rows(claims: Mapping[str, Json]) -> list[Row]:
     plain = (str, int, float)
     return [
         {"key": key, "value": value if isinstance(value, plain) else json.dumps(value)}

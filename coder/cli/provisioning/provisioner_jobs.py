@@ -9,6 +9,7 @@ from coder.api.people.organizations import Organization
 from coder.api.provisioning.job_reasons import ProvisionerJobWhy
 from coder.api.provisioning.jobs import ProvisionerJob
 from coder.base.errors import CoderError
+from coder.base.json_types import as_object
 from coder.base.quoted import quoted
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
@@ -62,7 +63,7 @@ def _list(invocation: Invocation[ProvisionerJobsListOptions]) -> int:
     print_rows(
         invocation,
         lambda: [_row(job, title) for job, _ in jobs],
-        lambda: [raw | {"organization_name": title} for _, raw in jobs],
+        lambda: [{**as_object(raw), "organization_name": title} for _, raw in jobs],
     )
     return 0
 

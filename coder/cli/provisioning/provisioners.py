@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDaemonHealth
 from coder.base.duration import format_duration
+from coder.base.json_types import as_object
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.provisioning.provisioners import COLUMNS, LIST, ProvisionerListOptions
@@ -38,7 +39,7 @@ def _list(invocation: Invocation[ProvisionerListOptions]) -> int:
     print_rows(
         invocation,
         lambda: [_row(daemon, title) for daemon, _ in daemons],
-        lambda: [raw | {"organization_name": title} for _, raw in daemons],
+        lambda: [{**as_object(raw), "organization_name": title} for _, raw in daemons],
     )
     return 0
 

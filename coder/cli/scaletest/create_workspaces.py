@@ -15,6 +15,7 @@ import trio
 from coder.api.templates.templates import Template
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError, explain_error
+from coder.base.json_types import Json, JsonObject
 from coder.base.threads import run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
@@ -119,7 +120,7 @@ async def _make(
     owner = (me or "me") if invocation.options.use_host_login else await _new_user(http, ledger, template, me, name)
     began = trio.current_time()
     entry = ledger.record("workspace", owner, name, me)
-    body = {"name": name, "template_id": template.id, "rich_parameter_values": values}
+    body: JsonObject = {"name": name, "template_id": str(template.id), "rich_parameter_values": values}
     path = f"/api/v2/users/{quote(owner, safe='')}/workspaces"
     workspace = await _built(http, read(await _post_recorded(http, ledger, entry, path, body), Workspace))
     run.figures["build_ms"] = round((trio.current_time() - began) * 1000, 3)
@@ -132,18 +133,18 @@ async def _make(
 
 async def _new_user(http: HttpClient, ledger: Ledger, template: Template, me: str, name: str) -> str:
     entry = ledger.record("user", name, name, me)
-    body = {
+    body: JsonObject = {
         "email": f"{name}@scaletest.invalid",
         "username": name,
         "password": f"Aa1!{secrets.token_urlsafe(24)}",
-        "organization_ids": [template.organization_id],
+        "organization_ids": [str(template.organization_id)],
     }
     await _post_recorded(http, ledger, entry, "/api/v2/users", body)
     return name
 
 
 async def _post_recorded(
-    http: HttpClient, ledger: Ledger, entry: LedgerEntry, path: str, body: Mapping[str, object]
+    http: HttpClient, ledger: Ledger, entry: LedgerEntry, path: str, body: Mapping[str, Json]
 ) -> Answer:
     """Send a POST request and record in the ledger whether the server created or rejected the resource."""
     try:

@@ -18,6 +18,7 @@ import trio
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.wrappers_pb2 import StringValue
 
+from coder.agent.reconnect_delays import ReconnectDelays
 from coder.base.errors import CoderError, explain_error
 from coder.base.exception_groups import leaves
 from coder.base.version import BUILD_VERSION
@@ -25,6 +26,7 @@ from coder.domain.agents.reporting import API_VERSION, BANNER_INTERVAL, VITALS_I
 from coder.mesh.errors import MeshError
 from coder.mesh.keys import PrivateKey
 from coder.mesh.relay import hold_link
+from coder.net.errors import requested_delay
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.errors import RpcError
@@ -37,8 +39,6 @@ from coder.tailnet.relay import RelayDialer
 
 Reply = TypeVar("Reply")
 
-FIRST_DELAY, LONGEST_DELAY = 1.0, 60.0
-"""Seconds until a lost agent returns, at first and at most; each wait is a random part of it."""
 _MIB = 1 << 20
 _READING = {
     "disk_used": 20_000 * _MIB,
@@ -91,22 +91,21 @@ class SimulatedAgent:
 
     async def run(self) -> None:
         """Stay connected until cancelled."""
-        delay = FIRST_DELAY
+        delays = ReconnectDelays()
         while True:
-            began = trio.current_time()
+            began, requested = trio.current_time(), 0.0
             self._figures.attempts += 1
             try:
                 await self._connect(began)
             # The session and the relay link end together when the server does: the first error stands for both.
             except* (CoderError, MeshError, OSError, trio.BrokenResourceError, trio.EndOfChannel) as group:
                 self._figures.note_error(next(leaves(group)))
-            if self._is_connected:
-                self._is_connected = False
+                requested = requested_delay(group)
+            was_served, self._is_connected = self._is_connected, False
+            if was_served:
                 self._figures.connected -= 1
                 self._figures.lost += 1
-                delay = FIRST_DELAY
-            await trio.sleep(delay * random.uniform(0.5, 1.0))
-            delay = min(2 * delay, LONGEST_DELAY)
+            await trio.sleep(delays.after(began, trio.current_time(), was_served=was_served, requested=requested))
 
     async def _connect(self, began: float) -> None:
         path = f"/api/v2/workspaceagents/me/rpc?version={API_VERSION}&role=agent"

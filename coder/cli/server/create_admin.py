@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from coder.base.clock import SystemClock
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.base.threads import run_trio
@@ -18,6 +17,7 @@ from coder.cli.server.direct_database import on_database, open_direct, settings
 from coder.cli.ui.output import ask
 from coder.coderd.app import new_context
 from coder.coderd.services.access.passwords import check_strength
+from coder.coderd.services.foundation.database_clock import DatabaseClock
 from coder.coderd.services.people import new_users
 from coder.coderd.store.people import organizations as organization_store
 
@@ -49,7 +49,9 @@ async def _insert_admin(
     check_strength(password.reveal())
     config = replace(settings(invocation), ssh_keygen_algorithm=invocation.options.ssh_keygen_algorithm)
     async with open_direct(invocation) as database, trio.open_nursery() as nursery:
-        ctx = await new_context(config, database, nursery, SystemClock(), "http://localhost")
+        clock = DatabaseClock()
+        await clock.follow(database)
+        ctx = await new_context(config, database, nursery, clock, "http://localhost")
         organizations = await database.read(organization_store.list_organizations)
         new_user = new_users.NewUser(
             email=email,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from coder.api.site.deployment import Entitlements, License
 from coder.base.errors import CoderError
+from coder.base.json_types import Json
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -75,7 +76,7 @@ def _license_row(license: License) -> Row:
     }
 
 
-def _moment(seconds: object) -> str:
+def _moment(seconds: Json) -> str:
     """Format a claim's time; a license can contain any value."""
     try:
         return api_time(datetime.fromtimestamp(seconds, UTC)) if isinstance(seconds, int | float) else ""

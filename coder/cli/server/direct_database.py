@@ -22,6 +22,7 @@ from coder.cli.declarations.server.direct_database import DatabaseOptions
 from coder.cli.server.installed_service import find_service
 from coder.cli.ui.output import say
 from coder.coderd.store.engine.postgres import require_existing, run_postgres
+from coder.net.aws_login import PASSWORD, with_login
 
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig
@@ -58,7 +59,7 @@ def choose_target(invocation: Invocation[Options]) -> Target:
     options = invocation.options
     accepts_url = isinstance(options, DatabaseOptions) and any(item.name == "postgres_url" for item in options.declared)
     if isinstance(options, DatabaseOptions) and options.postgres_url:
-        return Target(own, options.postgres_url)
+        return Target(own, with_login(options.postgres_url, _method(invocation)))
     service = None if invocation.globals.config_dir else find_service()
     if service is None or service.unreadable:
         return Target(own)
@@ -68,7 +69,15 @@ def choose_target(invocation: Invocation[Options]) -> Target:
     if not url and not _has_database(config.data_path):
         return Target(own)
     place = "its external database" if url else str(service.data_dir)
+    url = with_login(url, config.postgres_auth)
     return Target(config, url, f"Acting on the service coder, {place}.")
+
+
+def _method(invocation: Invocation[Options]) -> str:
+    """Return the method of login: of the command's own option, else of the server's (CODER_PG_AUTH)."""
+    options = invocation.options
+    own = options.postgres_auth if isinstance(options, DatabaseOptions) else PASSWORD
+    return own if own != PASSWORD else invocation.env.get("CODER_PG_AUTH", "") or PASSWORD
 
 
 def find_database(invocation: Invocation[DatabaseOptions]) -> ServerConfig:
@@ -137,8 +146,6 @@ def _service_hint(checked_path: Path) -> str:
 @contextlib.asynccontextmanager
 async def database_url(invocation: Invocation[DatabaseOptions]) -> AsyncIterator[str]:
     """Return the given URL, or start the built-in database for the block; no server may use it meanwhile."""
-    if invocation.options.postgres_auth == "awsiamrds":
-        raise CoderError("bad_option", "--postgres-connection-auth awsiamrds is not supported", "Use a password.")
     target = find_target(invocation)
     if target.postgres_url:
         yield target.postgres_url

@@ -31,6 +31,8 @@ from coder.coderd.config.settings import ServerConfig
 from coder.coderd.config.without_effect import ignored_settings
 from coder.coderd.processes import reload
 from coder.coderd.processes.supervisor import run_processes
+from coder.coderd.store.engine.connection_string import parse_connection_string
+from coder.net.aws_login import login_of, with_login
 from coder.provisionerd.config import RELEASES_VARIABLE
 
 
@@ -81,6 +83,10 @@ def _check_machine(config: ServerConfig) -> None:
     """Refuse to start with directories or a Terraform that cannot be used."""
     if not config.postgres_url.reveal():
         check_folder("global-config", config.data_dir)
+    elif login := login_of(
+        parse_connection_string(with_login(config.postgres_url.reveal(), config.postgres_auth)).parameters
+    ):
+        login.password()  # without credentials every connection would fail, and the server would wait for them
     check_folder("cache-dir", config.cache_dir)
     if config.provisioner_daemons < 1:
         return
@@ -151,5 +157,5 @@ def _plain(value: Json | timedelta) -> Json:
 
 
 def _log_to(resolved: Resolved) -> None:
-    paths = resolved["log_human"], resolved["log_json"], resolved["log_stackdriver"]
-    open_logs(*paths, verbose=bool(resolved["verbose"]), debug=resolved["log_filter"])
+    paths = (resolved.text(name) for name in ("log_human", "log_json", "log_stackdriver"))
+    open_logs(*paths, verbose=resolved.flag("verbose"), debug=resolved.texts("log_filter"))

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.base.errors import CoderError
-from coder.base.json_types import Json
+from coder.base.json_types import Json, as_list, as_object
 from coder.base.version import BUILD_VERSION
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
@@ -141,7 +141,9 @@ def _workspaces(invocation: Invocation[SupportBundleOptions], client: BlockingCl
     if invocation.options.template:
         query = quote(f"template:{invocation.options.template}")
         answer = client.request("GET", f"/api/v2/workspaces?q={query}")
-        workspaces += zip(read(answer, WorkspacesResponse).workspaces, answer.json()["workspaces"] or (), strict=True)
+        workspaces += zip(
+            read(answer, WorkspacesResponse).workspaces, as_list(as_object(answer.json())["workspaces"]), strict=True
+        )
     cap = invocation.options.workspaces_total_cap or _CAP
     if len(workspaces) > cap:
         say(

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from coder.api.proxies.proxies import UpdateWorkspaceProxyResponse, WorkspaceProxiesResponse, WorkspaceProxy
 from coder.base.errors import CoderError
+from coder.base.json_types import as_object
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -108,7 +109,7 @@ def _edit(invocation: Invocation[WorkspaceProxyEditOptions]) -> int:
         answer = client.request("PATCH", f"{_ROOT}/{proxy.id}", json={**body, **changes})
     updated = read(answer, UpdateWorkspaceProxyResponse)
     if invocation.options.output == "json":
-        print_json(answer.json()["proxy"])
+        print_json(as_object(answer.json())["proxy"])
     elif invocation.options.output == "table":
         print_table(chosen_columns(invocation), [_row(updated.proxy)])
     else:
@@ -133,7 +134,7 @@ def _list(invocation: Invocation[WorkspaceProxyLsOptions]) -> int:
     with add_action_to_errors("list workspace proxies"):
         answer = client.request("GET", _ROOT)
     if invocation.options.output == "json":
-        print_json(answer.json()["regions"] or [])
+        print_json(as_object(answer.json())["regions"] or [])
         return 0
     proxies = read(answer, WorkspaceProxiesResponse).regions
     if not proxies:

@@ -18,7 +18,7 @@ import trio
 
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
-from coder.base.json_types import Json
+from coder.base.json_types import Json, JsonObject
 from coder.base.threads import run_trio
 from coder.cli.tasks.mcp_protocol import Arguments, Tool
 from coder.client.agent_api import (
@@ -185,7 +185,7 @@ async def _list(api: AgentApi, arguments: Arguments) -> Json:
 
 async def _read(api: AgentApi, arguments: Arguments) -> Json:
     limit = min(arguments.number("limit") or MAX_READ, MAX_READ)
-    query = {"path": arguments.text("path"), "offset": arguments.number("offset"), "limit": limit}
+    query: JsonObject = {"path": arguments.text("path"), "offset": arguments.number("offset"), "limit": limit}
     content = await api.ask("GET", "read-file", query=query)
     return {"content": base64.b64encode(content).decode(), "mimeType": "application/octet-stream"}
 

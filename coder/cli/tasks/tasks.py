@@ -13,10 +13,12 @@ from coder.api.templates.parameters import Preset
 from coder.api.templates.template_versions import TemplateVersion
 from coder.api.templates.templates import Template
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject, as_object
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
 from coder.cli.core.options import YesOption
+from coder.cli.core.suggestions import name_hint
 from coder.cli.declarations.tasks.tasks import (
     COLUMNS,
     CREATE,
@@ -121,7 +123,7 @@ def _create(invocation: Invocation[TaskCreateOptions]) -> int:
     if not prompt:
         raise CoderError("no_input", "an input is required to start a task", "Give it as an argument or on --stdin.")
     version = _version(invocation, client)
-    body: dict[str, object] = {"template_version_id": version.id, "input": prompt}
+    body: JsonObject = {"template_version_id": str(version.id), "input": prompt}
     if invocation.options.name:
         body["name"] = invocation.options.name
     preset = _preset(client, version.id, invocation.options.preset)
@@ -165,7 +167,11 @@ def _version(invocation: Invocation[TaskCreateOptions], client: BlockingClient) 
         missing = (
             f'no template found with the name "{template_name}"' if template_name else "no template supports tasks"
         )
-        raise CoderError("no_template", missing, 'A template for tasks has a "coder_ai_task" resource.')
+        hint = 'A template for tasks has a "coder_ai_task" resource.'
+        if template_name:
+            known = read(client.request("GET", "/api/v2/templates"), list[Template])
+            hint = name_hint(template_name, (item.name for item in known), "coder templates list")
+        raise CoderError("no_template", missing, hint)
     if len(templates) > 1:
         names = ", ".join(sorted(f"{template.organization_name}/{template.name}" for template in templates))
         raise CoderError("ambiguous", f"several templates match: {names}", "Choose one with --template and --org.")
@@ -215,7 +221,7 @@ def _list(invocation: Invocation[TaskListOptions]) -> int:
     if not tasks and invocation.options.output != "json":
         say("No tasks found.")
         return 0
-    print_rows(invocation, lambda: [_row(task) for task in tasks], lambda: answer.json()["tasks"] or [])
+    print_rows(invocation, lambda: [_row(task) for task in tasks], lambda: as_object(answer.json())["tasks"] or [])
     return 0
 
 
@@ -264,7 +270,7 @@ def _logs(invocation: Invocation[TaskLogsOptions]) -> int:
         left = f" as of {go_time(logs.snapshot_at)}" if logs.snapshot_at else ""
         say(f"Task is {task.status}; showing the conversation before it stopped{left}.")
     if invocation.options.output == "json":
-        print_json(answer.json()["logs"])
+        print_json(as_object(answer.json())["logs"])
         return 0
     rows = [{**fields_of(line), "time": go_time(line.time)} for line in logs.logs]
     print_table(chosen_columns(invocation), rows)

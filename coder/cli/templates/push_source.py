@@ -93,7 +93,7 @@ def _pack(invocation: Invocation[TemplatesPushOptions], client: BlockingClient, 
         return _confirmed(invocation, directory, directory.read_bytes(), 1)
     if not directory.is_dir():
         message = f"check for lockfile: dir has lockfile: open {directory}: no such file or directory"
-        raise CoderError("no_directory", message)
+        raise CoderError("no_directory", message, "Name the template's directory with --directory.")
     if not (directory / ".terraform.lock.hcl").exists() and not invocation.options.ignore_lockfile:
         say("No .terraform.lock.hcl file found: provider versions are not pinned for this template.")
     sys.stdout.write(f"Packing {directory}\n")

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from coder.api.templates.template_versions import ArchiveTemplateVersionsResponse, TemplateVersion
 from coder.api.templates.templates import Template
+from coder.base.config import OptionValue
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.tar_files import extract_all
@@ -82,9 +83,9 @@ def _edit(invocation: Invocation[TemplatesEditOptions]) -> int:
     return 0
 
 
-def _changes(invocation: Invocation[TemplatesEditOptions], template: Template) -> dict[str, object]:
+def _changes(invocation: Invocation[TemplatesEditOptions], template: Template) -> dict[str, OptionValue]:
     """Return the changes from flags; settings without a flag keep their values."""
-    body = invocation.given_values(dict((*_TEXTS, *_SWITCHES)))
+    body: dict[str, OptionValue] = invocation.given_values(dict((*_TEXTS, *_SWITCHES)))
     times = invocation.given_values(dict(_TIMES))
     body |= {key: milliseconds(value) for key, value in times.items() if isinstance(value, timedelta)}
     if invocation.given("private"):

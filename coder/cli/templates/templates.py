@@ -13,6 +13,7 @@ from coder.api.templates.template_versions import TemplateVersion, TemplateVersi
 from coder.api.templates.templates import Template
 from coder.base.duration import format_duration
 from coder.base.errors import CoderError
+from coder.base.json_types import Json, JsonObject
 from coder.base.quoted import quoted
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
@@ -50,7 +51,7 @@ def organization_of(invocation: Invocation[OrgOption], client: BlockingClient) -
     return find_organization(invocation, client)[0]
 
 
-def find_organization(invocation: Invocation[OrgOption], client: BlockingClient) -> tuple[Organization, object]:
+def find_organization(invocation: Invocation[OrgOption], client: BlockingClient) -> tuple[Organization, Json]:
     """Return the result of `organization_of` with the server's answer."""
     chosen = invocation.options.org or session.read_file(session.config_dir(invocation), "organization")
     if chosen:
@@ -66,7 +67,7 @@ def find_organization(invocation: Invocation[OrgOption], client: BlockingClient)
     return organizations[0]
 
 
-def named_organization(client: BlockingClient, name: str) -> tuple[Organization, object]:
+def named_organization(client: BlockingClient, name: str) -> tuple[Organization, Json]:
     """Return the organization with this name or id, with the server's answer."""
     answer = client.request("GET", f"/api/v2/organizations/{quote(name, safe='')}")
     return read(answer, Organization), answer.json()
@@ -169,7 +170,7 @@ def _create_version(
     kind = "application/zip" if archive[:4] == b"PK\x03\x04" else "application/x-tar"
     answer = client.request("POST", "/api/v2/files", body=archive, headers=(("Content-Type", kind),))
     values = dict(inputs["values"])
-    body: dict[str, object] = {
+    body: JsonObject = {
         "storage_method": "file",
         "file_id": read(answer, UploadResponse).hash,
         "provisioner": "terraform" if not invocation.options.test_provisioner else invocation.options.test_provisioner,
@@ -179,7 +180,7 @@ def _create_version(
     if invocation.options.name:
         body["name"] = invocation.options.name
     if template is not None:
-        body["template_id"] = template.id
+        body["template_id"] = str(template.id)
     while True:
         body["user_variable_values"] = [{"name": key, "value": value} for key, value in values.items()]
         path = f"/api/v2/organizations/{organization.id}/templateversions"
@@ -242,8 +243,8 @@ def _finish_push(
     sys.stdout.write(f"Updated version at {api_time(version.created_at)}!\n")
 
 
-def _settings(invocation: Invocation[TemplatesPushOptions]) -> dict[str, object]:
-    settings: dict[str, object] = {}
+def _settings(invocation: Invocation[TemplatesPushOptions]) -> JsonObject:
+    settings: JsonObject = {}
     options = invocation.options
     if isinstance(options, TemplatesCreateOptions):
         times = {

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from coder.api.agents.agent_health import AgentDisconnect, AgentLight, AgentLights, LightValue
 from coder.base.duration import format_duration
+from coder.base.json_types import JsonObject
 from coder.cli.ui.output import since
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
@@ -26,7 +27,7 @@ class HealthAnswers:
     disconnects: list[AgentDisconnect]
     answers: tuple[HttpAnswer, HttpAnswer]
 
-    def json(self) -> dict[str, object]:
+    def json(self) -> JsonObject:
         indicators, disconnects = self.answers
         return {"lights": indicators.json(), "disconnects": disconnects.json()}
 

@@ -12,9 +12,11 @@ from coder.api.templates.template_versions import TemplateVersion
 from coder.api.templates.templates import Template
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
+from coder.base.json_types import JsonObject
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
+from coder.cli.core.suggestions import name_hint
 from coder.cli.declarations.workspaces.create import CREATE, CreateOptions
 from coder.cli.provisioning.no_provisioner import handle_build
 from coder.cli.ui.choices import select
@@ -119,7 +121,10 @@ def choose_template(invocation: Invocation[CreateOptions], client: BlockingClien
         template_name = templates[0].name if len(templates) == 1 else _ask_template(templates)
     matches = [item for item in templates if item.name == template_name]
     if not matches:
-        raise CoderError("no_template", f'no template found with the name "{template_name}"')
+        message = f'no template found with the name "{template_name}"'
+        raise CoderError(
+            "no_template", message, name_hint(template_name, (item.name for item in templates), "coder templates list")
+        )
     if len(matches) > 1:
         raise CoderError(
             "ambiguous", f'several organizations have a template "{template_name}"', "Choose one with --org."
@@ -221,16 +226,16 @@ def _request_body(
     template: Template,
     version: TemplateVersion,
     values: list[dict[str, str]],
-) -> dict[str, object]:
-    body: dict[str, object] = {
+) -> JsonObject:
+    body: JsonObject = {
         "name": name,
         "rich_parameter_values": values,
         "automatic_updates": invocation.options.automatic_updates,
     }
     if invocation.options.template_version or invocation.options.copy_parameters_from:
-        body["template_version_id"] = version.id
+        body["template_version_id"] = str(version.id)
     else:
-        body["template_id"] = template.id
+        body["template_id"] = str(template.id)
     if invocation.options.stop_after:
         body["ttl_ms"] = int(invocation.options.stop_after.total_seconds() * 1000)
     if invocation.options.start_at:

@@ -10,6 +10,7 @@ from coder.api.templates.parameters import WorkspaceBuildParameter
 from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspace_inventory import WorkspaceInventory
 from coder.api.workspaces.workspaces import Workspace
+from coder.base.json_types import Json, JsonObject
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.workspaces.lifecycle import (
@@ -48,7 +49,7 @@ def build(
     client: BlockingClient,
     workspace: Workspace,
     transition: str,
-    **extra: object,
+    **extra: Json,
 ) -> WorkspaceBuild:
     """Queue a build and watch it unless `--no-wait` is set. A build of another command that does the same is shared.
 
@@ -70,7 +71,7 @@ def build(
 
 
 def _shared_build(
-    client: BlockingClient, workspace: Workspace, body: dict[str, object], conflict: HttpError
+    client: BlockingClient, workspace: Workspace, body: JsonObject, conflict: HttpError
 ) -> WorkspaceBuild:
     """Return the active build if it does what `body` requests. Otherwise print the way out, and raise `conflict`."""
     latest = _latest_build(client, workspace)
@@ -115,7 +116,7 @@ def _start(invocation: Invocation[StartOptions]) -> int:
 
 def _start_extra(
     invocation: Invocation[ParameterOptions], client: BlockingClient, workspace: Workspace, *, stops_first: bool = False
-) -> dict[str, object]:
+) -> JsonObject:
     version = workspace.latest_build.template_version_id
     if workspace.automatic_updates == "always" or workspace.template_require_active_version:
         version = workspace.template_active_version_id
@@ -130,13 +131,13 @@ def _values_for(
     action: str,
     *,
     stops_first: bool = False,
-) -> dict[str, object]:
+) -> JsonObject:
     """Return the version and the values for a start. With `stops_first`, raise CoderError for values that the server
     will reject: otherwise the rejected start would leave the workspace stopped."""
     require_logins(invocation, client, version, workspace.owner_id)
     known = KnownValues(action, previous=_values_of_last_build(client, workspace), is_checked=stops_first)
     values = resolve_values(invocation, VersionParameters(client, version, workspace.owner_name), known)
-    return {"template_version_id": version, "rich_parameter_values": values}
+    return {"template_version_id": str(version), "rich_parameter_values": values}
 
 
 def _values_of_last_build(client: BlockingClient, workspace: Workspace) -> dict[str, str]:
@@ -171,7 +172,7 @@ def _update(invocation: Invocation[UpdateOptions]) -> int:
 
 
 def _stop_and_start(
-    invocation: Invocation[AnyBuildOptions], client: BlockingClient, workspace: Workspace, extra: dict[str, object]
+    invocation: Invocation[AnyBuildOptions], client: BlockingClient, workspace: Workspace, extra: JsonObject
 ) -> None:
     """Stop the workspace and start it with `extra`. Repeat it if another command, such as the reconnecting SSH client
     of an editor, starts the stopped workspace as it was. Raise HttpError 409 if that does not end."""

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from coder.base.json_types import as_object
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -126,7 +127,7 @@ def list_workspaces(invocation: Invocation[WorkspaceTableOptions], extra: str, e
     with add_action_to_errors("query workspaces"):
         answer = _query(client, search(invocation, extra))
     if invocation.options.output == "json":
-        print_json(answer.json()["workspaces"] or [])  # as received, so no msgspec struct has to be imported
+        print_json(as_object(answer.json())["workspaces"] or [])  # as received, so no msgspec struct has to be imported
         return 0
     workspaces = _workspaces(answer)
     if not workspaces:

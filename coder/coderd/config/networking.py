@@ -8,6 +8,9 @@ from datetime import timedelta
 from coder.coderd.config.groups import CLUSTER, DANGEROUS, GENERAL, HTTP, NETWORKING, TLS
 from coder.coderd.config.setting import EVERY, Url, concern, setting
 
+DEFAULT_DOCS_URL = "https://coder.com/docs/@v2.34.0"
+"""Upstream's documentation; the server links to its own instead if that is built in."""
+
 
 @concern(NETWORKING)
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +41,7 @@ class AddressSettings:
         yaml="processes",
     )
     docs_url: Url = setting(
-        "https://coder.com/docs/@v2.34.0",
+        DEFAULT_DOCS_URL,
         "Docs URL",
         "Address of the documentation that pages and messages link to.",
         yaml="docsURL",

@@ -18,8 +18,6 @@ REFUSED = {
     "dangerous_oidc_email_fallback": "an address alone never opens an account that is linked to another login",
     "enable_authz_recordings": "checks of permissions are not recorded",
     "oidc_redirect_allowed_hosts": "people come back to the access URL, or to --oidc-redirect-url",
-    "postgres_auth": "logins with AWS IAM are not spoken; put a password into --postgres-url or name a passfile there, "
-    "which may be rewritten while the server runs, or run an IAM proxy beside the server",
     "scim_use_legacy": "there is one SCIM API, which behaves like the legacy one",
     "tls_client_cert_file": "this server shows no certificate to services it calls; --oidc-client-cert-file is for the "
     "identity provider, sslcert in --postgres-url for the database, and a proxy in between may add one for others",

@@ -25,7 +25,7 @@ class PostgresSettings:
     postgres_auth: str = setting(
         "password",
         "Postgres Auth",
-        "Authentication method: password; awsiamrds is refused.",
+        "Authentication method: password, or awsiamrds, which signs each login with AWS credentials.",
         env="CODER_PG_AUTH",
         yaml="pgAuth",
         path="pg_auth",

@@ -8,6 +8,9 @@ from datetime import timedelta
 from coder.coderd.config.groups import DANGEROUS, GENERAL, NETWORKING, QUIET_HOURS
 from coder.coderd.config.setting import EVERY, concern, setting
 
+DEFAULT_TROUBLESHOOTING_URL = "https://coder.com/docs/admin/templates/troubleshooting"
+"""Upstream's page; the server links to its own instead if its documentation is built in."""
+
 
 @concern(GENERAL)
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +78,7 @@ class WorkspaceSettings:
         enterprise=True,
     )
     agent_fallback_troubleshooting_url: str = setting(
-        "https://coder.com/docs/admin/templates/troubleshooting",
+        DEFAULT_TROUBLESHOOTING_URL,
         "Agent Fallback Troubleshooting URL",
         "Help for agents that do not connect.",
         yaml="agentFallbackTroubleshootingURL",

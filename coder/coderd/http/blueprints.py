@@ -25,7 +25,15 @@ from coder.coderd.http.people import (
 from coder.coderd.http.provisioning import provisioners
 from coder.coderd.http.proxies import proxy_calls, workspace_proxies
 from coder.coderd.http.server import swagger, unsupported
-from coder.coderd.http.site import binaries, dashboard_files, debug, deployment, experiments, health_and_version
+from coder.coderd.http.site import (
+    binaries,
+    dashboard_files,
+    debug,
+    deployment,
+    documentation,
+    experiments,
+    health_and_version,
+)
 from coder.coderd.http.tasks import tasks
 from coder.coderd.http.templates import files, insights, template_versions, templates
 from coder.coderd.http.wireguard import wireguard_clients
@@ -84,5 +92,6 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     scim.blueprint,
     swagger.blueprint,
     # last: takes all remaining paths
+    documentation.blueprint,
     dashboard_files.blueprint,
 )

@@ -21,7 +21,6 @@ from uuid import UUID
 import trio
 
 from coder.base import garbage
-from coder.base.clock import SystemClock
 from coder.base.errors import CoderError
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
@@ -30,6 +29,7 @@ from coder.coderd.app import ProvisionerFactory, open_process
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.processes.control import ControlLink, Order, Report
+from coder.coderd.services.foundation.database_clock import DatabaseClock
 from coder.coderd.services.foundation.this_process import ThisProcess
 from coder.coderd.store.engine.database import open_database
 from coder.coderd.store.engine.migrate import migrate, wait_for_database
@@ -125,7 +125,7 @@ async def run_worker(
                 database_url,
                 listeners,
                 factory,
-                SystemClock(),
+                DatabaseClock(),
                 process,
                 migrates=False,
                 connections=connections,

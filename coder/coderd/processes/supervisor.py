@@ -37,6 +37,7 @@ from coder.coderd.processes.layout import ProcessSpec, connections_of, processes
 from coder.coderd.processes.signals import handling_signals, signals_blocked
 from coder.coderd.processes.sockets import bind_all, check_tls, new_folder
 from coder.coderd.services.foundation.this_process import INSTANCES, Incident, Sibling, ThisProcess, instance_id
+from coder.net.aws_login import with_login
 
 STALL = 10.0
 """Seconds without a heartbeat after which a process is killed."""
@@ -74,7 +75,7 @@ class Supervisor:
         self._specs = processes_of(config.processes)
         self._workers: list[Child] = []
         self._keeper: Child | None = None
-        self._database_url = config.postgres_url.reveal()
+        self._database_url = with_login(config.postgres_url.reveal(), config.postgres_auth)
         self._sockets = bind_all(config, inherited.sockets if inherited is not None else ())
         self._folder, self._machine, self._next_number = Path(), uuid4(), 0
         self._counts = SharedCounts(len(self._specs), 2 * len(self._specs))

@@ -6,9 +6,10 @@ Both services share one session: `services/agents/agent_api/agent_service.py` an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
+from google.protobuf.message import Message
 
 from coder.appproxy.http.rate_limits import counted
 from coder.appproxy.upgrades.raw_links import EndpointTable
@@ -18,26 +19,38 @@ from coder.coderd.rpc_endpoints.versions import agent_api_version
 from coder.coderd.services.agents.agent_access import authenticate_agent
 from coder.coderd.services.agents.agent_api.agent_service import AgentService
 from coder.coderd.services.agents.agent_connections import check_token_during, track_connection
+from coder.coderd.services.network.agent_admission import HOLD, Arrival
 from coder.coderd.services.network.node_keys import workspace_owner
 from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
-from coder.domain.access.route_scopes import AGENT
+from coder.domain.access.route_scopes import AGENT as AGENT_SCOPE
 from coder.domain.network.coordination_rules import AgentAccess
-from coder.rpc.calls import Handlers
+from coder.rpc.calls import Handler, Handlers, Unary
+from coder.rpc.services import AGENT
 from coder.rpc.session import Session, open_session
 
 if TYPE_CHECKING:
     from coder.appproxy.upgrades.raw_links import Upgrade
     from coder.coderd.services.foundation.context import Context
 
+_LAST_OF_ARRIVAL = AGENT + "GetManifest"
+"""The call that every agent makes first; its answer is the dearest part of an arrival."""
 _log = get_logger("agents")
 
 
 def register(table: EndpointTable) -> None:
-    table.add("/api/v2/workspaceagents/me/rpc", serve_agent, scope=AGENT, refuses=(400,))
+    table.add("/api/v2/workspaceagents/me/rpc", serve_agent, scope=AGENT_SCOPE, refuses=(400,))
 
 
 async def serve_agent(ctx: Context, upgrade: Upgrade) -> None:
     """Serve one agent until it disconnects, times out, or loses its authorization."""
+    arrival = await ctx.services.api.agent_admission.enter()
+    try:
+        await _serve_agent(ctx, upgrade, arrival)
+    finally:
+        arrival.end()
+
+
+async def _serve_agent(ctx: Context, upgrade: Upgrade, arrival: Arrival) -> None:
     request = upgrade.request
     authentication = authenticate_agent(ctx, request.credentials)
     agent = await counted(authentication, lambda result: f"agent {result.agent.id}", upgrade.count)
@@ -45,19 +58,39 @@ async def serve_agent(ctx: Context, upgrade: Upgrade) -> None:
     is_agent = request.first("role") in {"", "agent"}
     websocket = await upgrade.accept_websocket(binary_only=True)
     peer = TailnetPeer(agent.agent.id, AgentAccess(agent.agent.id), owner=workspace_owner(agent.workspace_id))
-    handlers = {**AgentService(ctx, agent).handlers(), **TailnetService(ctx, peer).handlers()}
+    handlers = dict(AgentService(ctx, agent).handlers())
+    handlers[_LAST_OF_ARRIVAL] = _ending(arrival, handlers[_LAST_OF_ARRIVAL])
+    handlers |= TailnetService(ctx, peer).handlers()
     async with open_session(websocket, role="server") as session:
         if is_agent:
             _log.info("an agent connected", agent=agent.agent.id, workspace=agent.workspace_name, version=version)
             async with track_connection(ctx, agent, session, version):
-                await _serve(ctx, session, handlers)
+                await _serve(ctx, session, handlers, arrival)
             _log.info("an agent disconnected", agent=agent.agent.id, reason=session.reason)
         else:
             async with check_token_during(ctx, agent, session):
-                await _serve(ctx, session, handlers)
+                await _serve(ctx, session, handlers, arrival)
 
 
-async def _serve(ctx: Context, session: Session, handlers: Handlers) -> None:
+def _ending(arrival: Arrival, handler: Handler) -> Handler:
+    """Return a handler that also ends an arrival, once it has answered."""
+    if not isinstance(handler, Unary):
+        raise TypeError(f"{handler} is not unary")
+
+    async def answer(request: Any) -> Message:
+        try:
+            return await handler.fn(request)
+        finally:
+            arrival.end()
+
+    return Unary(answer, handler.request)
+
+
+async def _serve(ctx: Context, session: Session, handlers: Handlers, arrival: Arrival) -> None:
+    async def end_arrival() -> None:
+        await trio.sleep(HOLD)
+        arrival.end()
+
     async def leave_on_stop() -> None:
         await ctx.stopping.wait()
         session.close("the server stops")
@@ -65,5 +98,6 @@ async def _serve(ctx: Context, session: Session, handlers: Handlers) -> None:
     with single_failure():
         async with trio.open_nursery() as nursery:
             nursery.start_soon(leave_on_stop)
+            nursery.start_soon(end_arrival)
             await session.serve(handlers)
             nursery.cancel_scope.cancel()

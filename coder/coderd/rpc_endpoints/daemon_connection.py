@@ -23,7 +23,7 @@ from coder.coderd.services.provisioning.daemon_registration import Presence
 from coder.coderd.services.provisioning.job_queue import RequireRight
 from coder.coderd.services.templates.imports import module_files
 from coder.domain.provisioning.jobs import CANCELED_BY_BREAK
-from coder.rpc.calls import Bidi, Handlers, ServerCall, ServerStream, Unary
+from coder.rpc.calls import Bidi, Handler, Handlers, ServerCall, ServerStream, Unary
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import overlay_pb2, provisioner_pb2, provisionerd_pb2
 from coder.rpc.services import OVERLAY, PROVISIONER_DAEMON
@@ -81,7 +81,7 @@ class DaemonConnection:
 
     def _report(
         self, service: Callable[[Context, Worker, Any], Awaitable[Any]], request: type[Message], *, ends: bool = False
-    ) -> Unary:
+    ) -> Handler:
         async def answer(message: Message) -> Message:
             # Shielded: a received report is recorded, even when the connection breaks meanwhile.
             with trio.CancelScope(shield=True):

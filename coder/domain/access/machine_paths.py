@@ -17,8 +17,10 @@ MACHINE_PREFIXES = (
     "healthz",
     "healthz-report",
     "latency-check",
+    "livez",
     "metrics",
     "oauth2",
+    "readyz",
     "scim",
     "swagger",
 )

@@ -203,6 +203,8 @@ NO_DOORS = {
     "GET /derp/streams/{secret}": "public, as /derp: the secret names a relayed stream of the caller's own node",
     "POST /derp/streams/{secret}": "public, as /derp: the secret names a relayed stream of the caller's own node",
     "DELETE /derp/streams/{secret}": "public, as /derp: the secret names a relayed stream of the caller's own node",
+    "GET /livez": "public, as /healthz: whether the server lives",
+    "GET /readyz": "public, as /healthz: whether the server is ready for requests",
     "GET /swagger/doc.json": "public: the API's document",
     "GET /swagger/index.html": "public: the API's document",
     "GET /api/v2/users/login": "answers 405, as upstream does",

@@ -7,7 +7,9 @@ not be mistaken for sleep, nor the reverse.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from coder.base.json_types import JsonObject
 
 STOOD_STILL = 10.0
 """Ours: seconds a sample may be late. The server gives up a silent agent after 12 to 17."""
@@ -51,7 +53,7 @@ class FlightEvent:
 
     at: float
     kind: str
-    data: dict[str, Any]
+    data: JsonObject
 
 
 def between(before: Sample, after: Sample, planned: float) -> list[FlightEvent]:
@@ -60,7 +62,7 @@ def between(before: Sample, after: Sample, planned: float) -> list[FlightEvent]:
     took = after.running - before.running
     if took - planned >= STOOD_STILL:
         asleep = max(took - (after.awake - before.awake), 0.0)
-        data = {"seconds": round(took, 1), "machine_slept": asleep >= (took - planned) / 2}
+        data: JsonObject = {"seconds": round(took, 1), "machine_slept": asleep >= (took - planned) / 2}
         results.append(FlightEvent(after.wall, "stood_still", data))
     jump = (after.wall - before.wall) - took
     if abs(jump) >= CLOCK_JUMP:
@@ -76,7 +78,7 @@ def started(last: Sample | None, now: Sample, ended: Ended) -> FlightEvent:
     if last is None:
         return FlightEvent(now.wall, "started", {"previous": "none"})
     same_boot = not last.boot_id or not now.boot_id or last.boot_id == now.boot_id
-    data: dict[str, Any] = {
+    data: JsonObject = {
         "previous": ended,
         "same_boot": same_boot,
         "last_alive": last.wall,

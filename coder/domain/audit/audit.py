@@ -7,7 +7,6 @@ client.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from coder.base.json_types import Json, JsonObject
 
@@ -81,12 +80,12 @@ def diff(before: State | None, after: State | None, secret: Collection[str] = ()
         if name in secret:
             results[name] = {"secret": True}
             continue
-        values = {"old": old, "new": new}
-        results[name] = {key: value for key, value in values.items() if value is not None} | {"secret": False}
+        values: JsonObject = {"old": old, "new": new}
+        results[name] = {**{key: value for key, value in values.items() if value is not None}, "secret": False}
     return dict(sorted(results.items()))
 
 
-def _empty_like(value: Any) -> Any:
+def _empty_like(value: Json) -> Json:
     """Return the value of the field for a missing object: None for lists and times, else an empty value."""
     if isinstance(value, bool):
         return False
@@ -112,7 +111,7 @@ def description(action: str, resource_type: str, status_code: int) -> str:
     return " ".join([*parts, name, *(["to"] if resource_type == "convert_login" else []), "{target}"])
 
 
-def resource_link(resource_type: str, target: str, additional: Mapping[str, Any], resource_id: str) -> str:
+def resource_link(resource_type: str, target: str, additional: Mapping[str, Json], resource_id: str) -> str:
     """Return the dashboard path of the object; empty if it has no page."""
     owner = additional.get("workspace_owner") or ""
     if resource_type == "user":

@@ -12,7 +12,8 @@ import hmac
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+
+from coder.base.json_types import JsonObject
 
 
 class TokenRefused(ValueError):  # noqa: N818 - says what happened to the token
@@ -29,14 +30,14 @@ LONGEST = 8192
 """Maximum characters of a token; ours have some three hundred."""
 
 
-def sign(key: SigningKey, claims: dict[str, Any]) -> str:
+def sign(key: SigningKey, claims: JsonObject) -> str:
     """Return a compact JWS (RFC 7515), HS512, with the key's id in its header."""
     head = _encode(json.dumps({"alg": "HS512", "kid": key.id}, separators=(",", ":")).encode())
     body = _encode(json.dumps(claims, separators=(",", ":")).encode())
     return f"{head}.{body}.{_encode(_mac(key, f'{head}.{body}'))}"
 
 
-def header_untrusted(token: str) -> dict[str, Any]:
+def header_untrusted(token: str) -> JsonObject:
     """Return the header of a token, unverified. Raises TokenRefused with upstream's words."""
     parts = token.split(".", 3)
     if len(parts) != 3 or len(token) > LONGEST:
@@ -44,7 +45,7 @@ def header_untrusted(token: str) -> dict[str, Any]:
     return _json_untrusted(parts[0])
 
 
-def verify(key: SigningKey, token: str, now: datetime) -> dict[str, Any]:
+def verify(key: SigningKey, token: str, now: datetime) -> JsonObject:
     """Return the claims of a token signed with `key` and not expired. Raises TokenRefused."""
     head = header_untrusted(token)
     if head.get("alg") != "HS512":
@@ -77,7 +78,7 @@ def _decode(text: str) -> bytes:
         raise TokenRefused("parse JWS: illegal base64 data") from None
 
 
-def _json_untrusted(part: str) -> dict[str, Any]:
+def _json_untrusted(part: str) -> JsonObject:
     try:
         result = json.loads(_decode(part))
     except (ValueError, RecursionError) as error:

@@ -6,10 +6,9 @@ ten lists of ten lists. What an expression has made is charged to its budget (`s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from coder.domain.hcl.values import EvaluationError
+from coder.domain.hcl.values import EvaluationError, Value
 
 MAX_MADE = 1_000_000
 """Ours: characters and elements of one result; as much as a whole rendering may make (`EvaluationBudget.left`)."""
@@ -28,14 +27,15 @@ def require_size(size: int | float) -> None:
         raise TooMuchError
 
 
-def weigh(values: Iterable[Any], *, with_text: bool) -> int:
+def weigh(values: Iterable[Value], *, with_text: bool) -> int:
     """Count the elements of values and of all values inside them, and their characters `with_text`; a shared part
     counts wherever it occurs, as every walk visits it there. Stops above MAX_MADE."""
     count = 0
-    left = [iter(values)]
+    left: list[Iterator[Value]] = [iter(values)]
+    end = object()
     while left and count <= MAX_MADE:
-        value = next(left[-1], left)
-        if value is left:
+        value = next(left[-1], end)
+        if value is end:
             left.pop()
             continue
         count += 1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from coder.domain.hcl import values as v
 from coder.domain.hcl.bounds import require_size
 from coder.domain.hcl.text_functions import characters
-from coder.domain.hcl.values import EvaluationError, Function, SetValue, Value, to_number, to_text
+from coder.domain.hcl.values import EvaluationError, SetValue, TableFunction, Value, to_number, to_text
 
 _MAX_PRODUCT = 10_000
 """Ours: maximum combinations of setproduct."""
@@ -54,14 +54,14 @@ def _lookup(of: Mapping[str, Value], key: Value, *default: Value) -> Value:
     raise EvaluationError(f'the given object has no attribute "{name}"')
 
 
-def _merge(*maps: Value) -> dict[str, Value]:
+def _merge(*maps: Mapping[str, Value] | None) -> dict[str, Value]:
     results: dict[str, Value] = {}
     for item in maps:
         results.update(item or {})
     return results
 
 
-def _one(items: Value) -> Value:
+def _one(items: Sequence[Value]) -> Value:
     if len(items) > 1:
         raise EvaluationError("must be a list, set, or tuple value with either zero or one elements")
     return items[0] if items else None
@@ -73,13 +73,13 @@ def _index(items: list[Value], value: Value) -> int:
     return items.index(value)
 
 
-def _length(of: Value) -> int:
+def _length(of: str | Sequence[Value] | Mapping[str, Value] | None) -> int:
     if of is None:
         raise EvaluationError("argument must not be null")
     return len(characters(of) if isinstance(of, str) else of)
 
 
-def _sets(combine: Callable[[list[Value], list[Value]], list[Value]], sets: tuple[Value, ...]) -> SetValue:
+def _sets(combine: Callable[[list[Value], list[Value]], list[Value]], sets: tuple[Sequence[Value], ...]) -> SetValue:
     members = iter(v.unify([item for element in sets for item in element]))
     result, *others = [[next(members) for _ in item] for item in sets]
     for entry in others:
@@ -87,7 +87,7 @@ def _sets(combine: Callable[[list[Value], list[Value]], list[Value]], sets: tupl
     return SetValue.of(result)
 
 
-def _setproduct(*sets: Value) -> list[list[Value]]:
+def _setproduct(*sets: Sequence[Value]) -> list[list[Value]]:
     combinations = math.prod(len(item) for item in sets)
     if combinations > _MAX_PRODUCT:
         raise EvaluationError(f"more than {_MAX_PRODUCT} combinations")
@@ -107,7 +107,7 @@ def _matchkeys(items: list[Value], keys: list[Value], search_keys: list[Value]) 
     return [item for item, key in zip(items, keys, strict=True) if key in search_keys]
 
 
-def _reversed(items: Value) -> list[Value]:
+def _reversed(items: Sequence[Value]) -> list[Value]:
     return list(items)[::-1]
 
 
@@ -135,7 +135,9 @@ def _map(of: Value) -> Value:
     return dict(zip(of, v.unify(list(of.values())), strict=True))
 
 
-COLLECTION_FUNCTIONS: dict[str, Function] = {
+_keys: Callable[[Iterable[str]], list[str]] = sorted
+
+COLLECTION_FUNCTIONS: dict[str, TableFunction] = {
     "alltrue": lambda items: all(v.to_bool(item) for item in items),
     "anytrue": lambda items: any(v.to_bool(item) for item in items),
     "chunklist": lambda items, n: _chunks(items, int(n)),
@@ -149,7 +151,7 @@ COLLECTION_FUNCTIONS: dict[str, Function] = {
     "flatten": _flatten,
     "index": _index,
     "issensitive": lambda _value: False,
-    "keys": sorted,
+    "keys": _keys,
     "length": _length,
     "list": lambda *_items: _removed_function("list", "tolist([ ... ])"),
     "map": lambda *_items: _removed_function("map", "tomap({ ... })"),

@@ -84,7 +84,7 @@ class _Rendering:
         end = self._skip(at + 1)
         if is_unknown(collection) or any(is_unknown(text) for text in texts):
             return UNKNOWN, end + 1
-        return _joined(texts), end + 1
+        return _joined([to_text(text) for text in texts]), end + 1
 
     def _skip(self, at: int) -> int:
         """Return the position of the endfor that matches the for whose body starts at `at`."""

@@ -13,10 +13,10 @@ import urllib.parse
 import uuid
 
 from coder.domain.hcl import values as v
-from coder.domain.hcl.values import EvaluationError, Function, Value, to_text
+from coder.domain.hcl.values import EvaluationError, TableFunction, Value, to_text
 
 
-def _digest(name: str) -> Function:
+def _digest(name: str) -> TableFunction:
     return lambda s: hashlib.new(name, to_text(s).encode(), usedforsecurity=False).hexdigest()
 
 
@@ -97,7 +97,7 @@ def _rsadecrypt(ciphertext: str, key: str) -> str:
         raise EvaluationError("rsadecrypt: failed to decrypt") from problem
 
 
-ENCODING_FUNCTIONS: dict[str, Function] = {
+ENCODING_FUNCTIONS: dict[str, TableFunction] = {
     "base64decode": lambda s: base64.b64decode(to_text(s), validate=True).decode(),
     "base64encode": lambda s: to_base64(to_text(s).encode()),
     "base64gzip": lambda s: to_base64(gzip.compress(to_text(s).encode(), mtime=0)),

@@ -9,6 +9,7 @@ import math
 import operator
 from collections.abc import Callable
 from decimal import Decimal
+from typing import cast
 
 from coder.domain.hcl import tree
 from coder.domain.hcl.bounds import TooMuchError
@@ -20,6 +21,7 @@ from coder.domain.hcl.values import (
     UNKNOWN,
     UNTYPED,
     EvaluationError,
+    Namespace,
     SetValue,
     Value,
     has_unknown,
@@ -51,7 +53,7 @@ def _template(expression: tree.TemplateExpression, scope: EvaluationScope) -> Va
     if len(parts) == 1 and isinstance(parts[0], tree.Expression) and not isinstance(parts[0], tree.Directive):
         return evaluate(parts[0], scope)  # "${x}" is x itself, whatever its type
     text = render_template(parts, scope, evaluate)
-    scope.budget.spend(0 if is_unknown(text) else len(text))
+    scope.budget.spend(len(text) if isinstance(text, str) else 0)
     return text
 
 
@@ -85,9 +87,10 @@ def member(of: Value, name: str) -> Value:
         return UNTYPED
     if isinstance(of, dict):
         if name in of:
-            return of[name]
+            value: Value = of[name]
+            return value
         raise EvaluationError(f'This object does not have an attribute named "{name}".')
-    if hasattr(of, "member"):
+    if isinstance(of, Namespace):
         return of.member(name)
     raise EvaluationError(f"{type_name(of)} has no attributes")
 
@@ -107,7 +110,8 @@ def index(of: Value, key: Value) -> Value:
         position = to_number(key)
         if position != int(position) or not 0 <= position < len(of):
             raise EvaluationError("The given key does not identify an element in this collection value.")
-        return of[int(position)]
+        item: Value = of[int(position)]
+        return item
     return member(of, to_text(key))
 
 
@@ -298,17 +302,18 @@ def _for(expression: tree.ForExpression, scope: EvaluationScope) -> Value:
 
 def _keyed(results: list[tuple[Value, Value]], *, grouped: bool) -> Value:
     result: dict[str, Value] = {}
+    groups: dict[str, list[Value]] = {}
     for key, value in results:
         if is_unknown(key):
             return UNTYPED
         name = to_text(key)
         if grouped:
-            result.setdefault(name, []).append(value)
+            groups.setdefault(name, []).append(value)
         elif name in result:
             raise EvaluationError(f"Two different items produced the key {name!r} in this 'for' expression.")
         else:
             result[name] = value
-    return result
+    return {**groups} if grouped else result
 
 
 def pairs(collection: Value) -> list[tuple[Value, Value]]:
@@ -322,20 +327,25 @@ def pairs(collection: Value) -> list[tuple[Value, Value]]:
     raise EvaluationError(f"{type_name(collection)} cannot be iterated")
 
 
-_HANDLERS: dict[type, Callable[..., Value]] = {
-    tree.Literal: _literal,
-    tree.TemplateExpression: _template,
-    tree.Tuple: _tuple,
-    tree.Object: _object,
-    tree.ForExpression: _for,
-    tree.Variable: _variable,
-    tree.HclAttribute: _attribute,
-    tree.Index: _index,
-    tree.Splat: _splat,
-    tree.SplatItem: _splat_item,
-    tree.Parentheses: _parentheses,
-    tree.UnaryOperation: _unary,
-    tree.BinaryOperation: _binary,
-    tree.Conditional: _conditional,
-    tree.FunctionCall: _call,
-}
+_Handler = Callable[[tree.Expression, EvaluationScope], Value]
+_HANDLERS = cast(
+    "dict[type[tree.Expression], _Handler]",
+    {
+        tree.Literal: _literal,
+        tree.TemplateExpression: _template,
+        tree.Tuple: _tuple,
+        tree.Object: _object,
+        tree.ForExpression: _for,
+        tree.Variable: _variable,
+        tree.HclAttribute: _attribute,
+        tree.Index: _index,
+        tree.Splat: _splat,
+        tree.SplatItem: _splat_item,
+        tree.Parentheses: _parentheses,
+        tree.UnaryOperation: _unary,
+        tree.BinaryOperation: _binary,
+        tree.Conditional: _conditional,
+        tree.FunctionCall: _call,
+    },
+)
+"""Each handler declares the class that it is listed under."""

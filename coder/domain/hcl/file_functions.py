@@ -6,14 +6,14 @@ import hashlib
 import posixpath
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from coder.domain.foundation.patterns import Pattern
 from coder.domain.hcl.encoding_functions import to_base64
 from coder.domain.hcl.text_functions import compile_re2
-from coder.domain.hcl.values import EvaluationError, Function, SetValue, Value, to_text
+from coder.domain.hcl.values import EvaluationError, SetValue, TableFunction, Value, to_text
 
 
-def file_functions(files: Mapping[str, bytes]) -> dict[str, Function]:
+def file_functions(files: Mapping[str, bytes]) -> dict[str, TableFunction]:
     def read(path: Value) -> bytes:
         name = posixpath.normpath(to_text(path))
         if name not in files:
@@ -26,7 +26,7 @@ def file_functions(files: Mapping[str, bytes]) -> dict[str, Function]:
         compiled = _glob(to_text(pattern))
         return SetValue.of([name for name in names if not name.startswith("../") and compiled.fullmatch(name)])
 
-    table: dict[str, Function] = {
+    table: dict[str, TableFunction] = {
         "file": lambda path: read(path).decode("utf-8", "replace"),
         "filebase64": lambda path: to_base64(read(path)),
         "fileexists": lambda path: posixpath.normpath(to_text(path)) in files,
@@ -39,7 +39,7 @@ def file_functions(files: Mapping[str, bytes]) -> dict[str, Function]:
     return table
 
 
-def _glob(pattern: str) -> Any:
+def _glob(pattern: str) -> Pattern:
     """Compile a glob: `*` and `?` stop at slashes, `**` does not; `[a-z]`, `[^a]` and `{one,other}`. Linear time
     (RE2)."""
     result = ""
@@ -61,5 +61,5 @@ def _glob(pattern: str) -> Any:
 _GLOB = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")", ",": "|"}
 
 
-def _file_digest(name: str, read: Callable[[Value], bytes]) -> Function:
+def _file_digest(name: str, read: Callable[[Value], bytes]) -> TableFunction:
     return lambda path: hashlib.new(name, read(path), usedforsecurity=False).hexdigest()

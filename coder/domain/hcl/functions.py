@@ -7,6 +7,7 @@ bcrypt) return unknown.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from coder.domain.hcl import values as v
 from coder.domain.hcl.collection_functions import COLLECTION_FUNCTIONS
@@ -15,7 +16,7 @@ from coder.domain.hcl.file_functions import file_functions
 from coder.domain.hcl.number_functions import NUMBER_FUNCTIONS
 from coder.domain.hcl.text_functions import TEXT_FUNCTIONS
 from coder.domain.hcl.times import TIMES
-from coder.domain.hcl.values import UNKNOWN, UNTYPED, Function, Value
+from coder.domain.hcl.values import UNKNOWN, UNTYPED, Function, TableFunction, Value
 
 MAKES_TEXT = frozenset({"format", "formatlist", "join", "jsonencode", "yamlencode"})
 """Functions that copy the texts inside their arguments into one; the same text may be there many times."""
@@ -34,8 +35,14 @@ def function_table(files: Mapping[str, bytes]) -> dict[str, Function]:
     return table
 
 
-def _strict(function: Function) -> Function:
+def _callable(function: TableFunction) -> Function:
+    """Return a function as expressions call it: Python checks the arguments, as their author is the template's."""
+    return cast("Function", function)
+
+
+def _strict(declared: TableFunction) -> Function:
     """Wrap a function: an unknown value anywhere in the arguments makes the result unknown."""
+    function = _callable(declared)
 
     def call(*arguments: Value) -> Value:
         return UNKNOWN if any(v.has_unknown(argument) for argument in arguments) else function(*arguments)
@@ -47,9 +54,10 @@ _TYPED = frozenset({"alltrue", "anytrue", "contains", "index", "issensitive", "k
 """Functions whose result type does not depend on the arguments."""
 
 
-def _shallow(function: Function, *, typed: bool) -> Function:
+def _shallow(declared: TableFunction, *, typed: bool) -> Function:
     """Wrap a function: only a wholly unknown argument makes the result unknown; collections may hold unknown
     elements."""
+    function = _callable(declared)
 
     def call(*arguments: Value) -> Value:
         return (

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from coder.base.json_types import Json
 from coder.domain.hcl.lexer import HclError
 from coder.domain.hcl.literals import text_literal
-from coder.domain.hcl.values import well_formed
+from coder.domain.hcl.values import Value, well_formed
 
 _LABELS = {
     "resource": 2,
@@ -84,7 +83,7 @@ def native_values_untrusted(text: str, name: str = "") -> str:
     return "".join(f"{key} = {_value(value, name, 0, literal=True)}\n" for key, value in top.items() if _is_word(key))
 
 
-def _load(text: str, name: str) -> Any:
+def _load(text: str, name: str) -> Value:
     try:
         return well_formed(json.loads(text))
     except (ValueError, RecursionError) as problem:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from collections.abc import Callable, Iterable
 from decimal import Decimal
-from typing import Any
 
 from coder.domain.hcl import values as v
-from coder.domain.hcl.values import EvaluationError, Function, Value, to_number, to_text
+from coder.domain.hcl.values import EvaluationError, TableFunction, Value, to_number, to_text
 
 
 def _range(*limits: Value) -> list[int | float]:
@@ -57,17 +55,17 @@ def _sum(numbers: list[int | float]) -> int | float:
     return v.number(float(sum(Decimal(repr(number)) for number in numbers)))
 
 
-def _extreme(choose: Callable[[Iterable[Any]], Any], arguments: tuple[Value, ...]) -> Value:
-    return choose([to_number(argument) for argument in arguments])
+def _numbers(arguments: tuple[Value, ...]) -> list[int | float]:
+    return [to_number(argument) for argument in arguments]
 
 
-NUMBER_FUNCTIONS: dict[str, Function] = {
+NUMBER_FUNCTIONS: dict[str, TableFunction] = {
     "abs": lambda n: abs(to_number(n)),
     "ceil": lambda n: math.ceil(to_number(n)),
     "floor": lambda n: math.floor(to_number(n)),
     "log": _log,
-    "max": lambda *n: _extreme(max, n),
-    "min": lambda *n: _extreme(min, n),
+    "max": lambda *n: max(_numbers(n)),
+    "min": lambda *n: min(_numbers(n)),
     "parseint": lambda s, base: _parseint(to_text(s), int(base)),
     "pow": lambda n, power: v.number(float(to_number(n)) ** to_number(power)),  # floats: no number can fill the memory
     "range": _range,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from coder.domain.hcl.bounds import MAX_MADE, TooMuchError, require_size, weigh
-from coder.domain.hcl.values import Value
-
-Function = Callable[..., Value]
+from coder.domain.hcl.values import Function, Value
 
 
 @dataclass(slots=True)

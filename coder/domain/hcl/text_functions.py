@@ -6,11 +6,11 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterator
-from typing import Any
 
+from coder.domain.foundation.patterns import Match, Pattern
 from coder.domain.hcl.bounds import require_size
 from coder.domain.hcl.format import go_format
-from coder.domain.hcl.values import EvaluationError, Function, Value, to_text
+from coder.domain.hcl.values import EvaluationError, TableFunction, Value, to_text
 
 
 def _title(text: str) -> str:
@@ -54,9 +54,9 @@ def _replace(text: str, search: str, by: str) -> str:
     if len(search) > 1 and search.startswith("/") and search.endswith("/"):
         made = 0
 
-        def expanded(match: Any) -> str:
+        def expanded(match: Match) -> str:
             nonlocal made
-            made += len(by) + by.count("$") * len(match.group(0))
+            made += len(by) + by.count("$") * len(match.group(0) or "")
             require_size(made)
             return _expanded(match, by)
 
@@ -65,7 +65,7 @@ def _replace(text: str, search: str, by: str) -> str:
     return text.replace(search, by)
 
 
-def _expanded(match: Any, template: str) -> str:
+def _expanded(match: Match, template: str) -> str:
     """Expand Go's templates: `$name`, `${name}` (the longest possible name; empty if undefined) and `$$`."""
 
     def group(reference: re.Match[str]) -> str:
@@ -79,28 +79,29 @@ def _expanded(match: Any, template: str) -> str:
     return re.sub(r"\$(?:(\w+)|\{(\w+)\}|\$)", group, template, flags=re.ASCII)
 
 
-def compile_re2(pattern: str) -> Any:
+def compile_re2(pattern: str) -> Pattern:
     import re2
 
     options = re2.Options()
     options.log_errors = False
     try:
-        return re2.compile(pattern, options)
+        result: Pattern = re2.compile(pattern, options)
+        return result
     except re2.error as problem:
         raise EvaluationError(f"invalid regular expression pattern: {problem}") from problem
 
 
-def _captures(matches: Iterator[Any]) -> list[Value]:
+def _captures(matches: Iterator[Match]) -> list[Value]:
     """Return the captures of all matches; groups inside groups repeat the text."""
     captured, made = [], 0
     for match in matches:
-        made += (match.re.groups + 1) * (len(match.group(0)) + 1)
+        made += (match.re.groups + 1) * (len(match.group(0) or "") + 1)
         require_size(made)
         captured.append(_captured(match))
     return captured
 
 
-def _captured(match: Any) -> Value:
+def _captured(match: Match) -> Value:
     if match.re.groupindex:
         return {name: match.group(name) for name in match.re.groupindex}
     return list(match.groups()) if match.re.groups else match.group(0)
@@ -122,7 +123,7 @@ def _indent(spaces: int, text: str) -> str:
     return text.replace("\n", "\n" + " " * int(spaces))
 
 
-TEXT_FUNCTIONS: dict[str, Function] = {
+TEXT_FUNCTIONS: dict[str, TableFunction] = {
     "chomp": lambda s: to_text(s).rstrip("\r\n"),
     "endswith": lambda s, suffix: to_text(s).endswith(to_text(suffix)),
     "format": lambda pattern, *rest: go_format(to_text(pattern), rest),

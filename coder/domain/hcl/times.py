@@ -101,4 +101,8 @@ def _formatdate(pattern: Value, moment: Value) -> str:
     return "".join(results)
 
 
-TIMES: dict[str, Callable[..., Value]] = {"formatdate": _formatdate, "timeadd": _timeadd, "timecmp": _timecmp}
+TIMES: dict[str, Callable[[Value, Value], Value]] = {
+    "formatdate": _formatdate,
+    "timeadd": _timeadd,
+    "timecmp": _timecmp,
+}

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from coder.domain.hcl import tree
 from coder.domain.hcl.values import (
     EvaluationError,
+    Namespace,
     SetValue,
     Value,
     is_unknown,
@@ -29,7 +30,7 @@ _BARE = frozenset({"list", "set", "map"})
 def convert(value: Value, kind: tree.Expression | None, evaluate: Evaluate) -> Value:
     """Convert a value to a type; `evaluate` evaluates defaults. Raises EvaluationError if the value cannot be
     converted."""
-    if value is None or is_unknown(value) or hasattr(value, "member"):
+    if value is None or is_unknown(value) or isinstance(value, Namespace):
         return value
     match kind:
         case tree.Variable(name=name) if name in _PRIMITIVES:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final, Never, Protocol, TypeAlias
 
 from coder.base.errors import CoderError
 
@@ -31,11 +32,27 @@ class _Unknown:
         return self._name
 
 
+class Namespace(ABC):
+    """Value whose attributes are computed when an expression asks for them."""
+
+    @abstractmethod
+    def member(self, name: str) -> Value:
+        """Return the attribute. Raises EvaluationError for an unknown one."""
+
+
 UNKNOWN: Final = _Unknown("UNKNOWN")
 UNTYPED: Final = _Unknown("UNTYPED")
 
-Value = Any
-Function = Callable[..., Value]
+Value: TypeAlias = "bool | int | float | str | Sequence[Value] | Mapping[str, Value] | Namespace | _Unknown | None"
+
+
+class Function(Protocol):
+    def __call__(self, *arguments: Value) -> Value:
+        """Return the value of a call. Raises TypeError for a wrong number or kind of arguments."""
+
+
+TableFunction = Callable[[Never], Value] | Callable[[Never, Never], Value] | Callable[[Never, Never, Never], Value]
+"""Function with the parameters it declares. An expression may call it with others (`function_table`)."""
 
 
 class SetValue(list[Value]):
@@ -50,7 +67,7 @@ class SetValue(list[Value]):
         return SetValue(sorted(results, key=_order))
 
 
-def _order(value: Value) -> tuple[int, Any]:
+def _order(value: Value) -> tuple[int, int | float | str]:
     if isinstance(value, bool):
         return 0, value
     if isinstance(value, int | float):
@@ -188,12 +205,17 @@ def to_bool(value: Value) -> bool:
 _HALF = re.compile("[\ud800-\udfff]")
 
 
+def without_surrogates(text: str) -> str:
+    """Replace each lone surrogate with U+FFFD, as Go does."""
+    return _HALF.sub("\ufffd", text)
+
+
 def well_formed(value: Value) -> Value:
     """Replace each lone surrogate with U+FFFD, as Go does: JSON text holds none."""
     if isinstance(value, str):
-        return _HALF.sub("\ufffd", value)
+        return without_surrogates(value)
     if isinstance(value, dict):
-        return {well_formed(key): well_formed(item) for key, item in value.items()}
+        return {without_surrogates(key): well_formed(item) for key, item in value.items()}
     return [well_formed(item) for item in value] if isinstance(value, list | tuple) else value
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import NoReturn
 
+from coder.base.json_types import Json
 from coder.base.yaml_documents import DocumentReader, YamlError
-from coder.domain.hcl.values import EvaluationError, Value, read_number, to_text, well_formed
+from coder.domain.hcl.values import EvaluationError, Value, read_number, to_text, without_surrogates
 
 _TRUE = frozenset({"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"})
 _FALSE = frozenset({"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"})
@@ -26,20 +28,20 @@ def read_yaml_untrusted(text: str) -> Value:
 class _Reader(DocumentReader):
     is_key_unique = False
 
-    def missing(self) -> Value:
+    def missing(self) -> NoReturn:
         raise EvaluationError("missing start of document")
 
-    def plain(self, text: str) -> Value:
-        return _scalar(well_formed(text))
+    def plain(self, text: str) -> Json:
+        return _scalar(without_surrogates(text))
 
-    def quoted(self, text: str) -> Value:
-        return well_formed(text)
+    def quoted(self, text: str) -> str:
+        return without_surrogates(text)
 
     def key(self, text: str) -> str:
-        return to_text(_scalar(well_formed(text)))
+        return to_text(_scalar(without_surrogates(text)))
 
 
-def _scalar(text: str) -> Value:
+def _scalar(text: str) -> str | bool | int | float:
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
     if _INTEGER.fullmatch(text):

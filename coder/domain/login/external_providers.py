@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
-from coder.base.json_types import Json
+from coder.base.json_types import Json, as_list
 from coder.domain.foundation.patterns import PatternProblem, compiled
 
 _PREFIX = "CODER_EXTERNAL_AUTH_"
@@ -170,9 +169,9 @@ _OWN_API = {"https://api.github.com": "/api/v3"}
 _USERNAMES = {"gitlab": "oauth2", "bitbucket-cloud": "x-token-auth", "bitbucket-server": "x-token-auth"}
 
 
-def read_providers(env: Mapping[str, str], listed: Any) -> tuple[ExternalProvider, ...]:
+def read_providers(env: Mapping[str, str], listed: Json) -> tuple[ExternalProvider, ...]:
     """Return all providers: those of the environment, then those of the file. Raises ProviderProblem."""
-    raw = _from_environment(env) + [_lowered(item) for item in listed or () if isinstance(item, Mapping)]
+    raw = _from_environment(env) + [_lowered(item) for item in as_list(listed) if isinstance(item, Mapping)]
     providers = tuple(_provider(item) for item in raw)
     seen: set[str] = set()
     for provider in providers:
@@ -295,10 +294,10 @@ def _pkce(raw: Mapping[str, Json], known: _Known | None) -> bool:
     return known.pkce if known is not None else True
 
 
-def _words(value: Any) -> tuple[str, ...]:
+def _words(value: Json) -> tuple[str, ...]:
     if isinstance(value, str):
         return tuple(part for part in re.split(r"[,\s]+", value) if part)
-    return tuple(str(item) for item in value or ())
+    return tuple(str(item) for item in as_list(value))
 
 
 def _is_true(value: Json) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from coder.base.json_types import Json
 from coder.domain.foundation.names import name_from
@@ -100,7 +99,7 @@ def words_of(claims: Claims, field: str) -> list[str]:
     return []
 
 
-def mapped(words: Iterable[str], mapping: Mapping[str, Any], *, keep: bool = True) -> list[str]:
+def mapped(words: Iterable[str], mapping: Mapping[str, str | Sequence[str]], *, keep: bool = True) -> list[str]:
     """Map `words` to one or several names each; `keep` retains words without an entry."""
     result: list[str] = []
     for word in words:

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote_plus
 from uuid import UUID
 
@@ -57,7 +56,7 @@ def render(template: MessageTemplate, reader: Reader, labels: Mapping[str, str],
         ".UserEmail": reader.email,
         **{f".Labels.{key}": value for key, value in labels.items()},
     }
-    links: list[dict[str, Any]] = [] if "{{$" in template.actions else json.loads(template.actions)
+    links: list[dict[str, str]] = [] if "{{$" in template.actions else json.loads(template.actions)
     return RenderedMessage(
         title=fill(template.title, values),
         body=fill(template.body, values),

@@ -125,3 +125,36 @@ def _at(path: str, value: Json, *, is_removal: bool) -> JsonObject:
         raise ValueError("active has no parts.")
     # A removal has no value that could be misunderstood.
     return {"active": None} if is_removal else canonical({path: value})
+
+
+def select_attributes(resource: Mapping[str, Json], wanted: str, excluded: str) -> JsonObject:
+    """Return a resource with the attributes named in `wanted`, or without those in `excluded`: comma-separated names,
+    also of sub-attributes and qualified by the schema (RFC 7644 section 3.9). `id` and `schemas` always stay."""
+    kept, left_out = _attribute_names(wanted), _attribute_names(excluded)
+    result: JsonObject = {}
+    for name, value in resource.items():
+        lowered = name.lower()
+        inner = _inner_names(kept if kept else left_out, lowered)
+        if name in {"id", "schemas"} or lowered in kept:
+            result[name] = value
+        elif kept and inner:
+            result[name] = _select_parts(value, inner, keeps=True)
+        elif not kept and lowered not in left_out:
+            result[name] = _select_parts(value, inner, keeps=False) if inner else value
+    return result
+
+
+def _attribute_names(text: str) -> set[str]:
+    names = (item.strip().lower().removeprefix(f"{_SCHEMA}:") for item in text.split(","))
+    return {name for name in names if name}
+
+
+def _inner_names(names: Iterable[str], attribute: str) -> set[str]:
+    """Return the sub-attributes of one attribute that are named."""
+    return {name.removeprefix(f"{attribute}.") for name in names if name.startswith(f"{attribute}.")}
+
+
+def _select_parts(value: Json, names: set[str], *, keeps: bool) -> Json:
+    if isinstance(value, Mapping):
+        return {name: part for name, part in value.items() if (name.lower() in names) is keeps}
+    return [_select_parts(item, names, keeps=keeps) for item in value] if isinstance(value, list) else value

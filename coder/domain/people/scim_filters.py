@@ -1,4 +1,4 @@
-"""Filters of SCIM lists (RFC 7644 section 3.4.2.2): comparisons by `eq`, joined by `and`.
+"""Filters of SCIM lists (RFC 7644 section 3.4.2.2): comparisons by `eq`, joined by `and`; value paths of `emails`.
 
 Identity providers look for a user by one unique attribute before they create it. Other operators are refused, never
 ignored: an ignored filter would return other users than the requested ones.
@@ -21,6 +21,13 @@ _COMPARISON = re.compile(
     re.IGNORECASE,
 )
 
+_WORK = re.compile(
+    r"\bemails\[\s*(?:type\s+eq\s+\"work\"|primary\s+eq\s+true)\s*"
+    r"(?:\](?:\.value)?|and\s+value(?P<compared>\s+eq\s+\"(?:[^\"\\]|\\.)*\")\s*\])",
+    re.IGNORECASE,
+)
+"""A value path (RFC 7644 section 3.5.2): the only address of a user is primary and of type work."""
+
 Comparison = tuple[str, str | bool]
 """An attribute by its canonical name, and the value it must equal."""
 
@@ -29,7 +36,7 @@ def parse_filter(text: str) -> list[Comparison]:
     """Return the comparisons of a filter, none of an empty one. Raises ValueError for every other filter."""
     if len(text) > LONGEST:
         raise ValueError(f"A filter has at most {LONGEST} characters.")
-    result, rest = list[Comparison](), text.strip()
+    result, rest = list[Comparison](), _WORK.sub(lambda match: f"emails.value{match['compared'] or ''}", text.strip())
     while rest:
         match = _COMPARISON.match(rest)
         if match is None or (match["end"] and match.end() == len(rest)):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from coder.base.json_types import JsonObject
 from coder.domain.rendering.module_scope import RenderRequest
-from coder.domain.rendering.parameters import Json, Rendered, render, rule_body
+from coder.domain.rendering.parameters import FormParameter, Rendered, render, rule_body
 from coder.domain.rendering.presets import refused
 from coder.domain.rendering.sources import Files
 from coder.domain.templates import parameter_rules as rules
@@ -22,7 +23,7 @@ class GivenValues:
     first_build: bool = False
 
 
-def build_values(files: Files, request: RenderRequest, given: GivenValues) -> tuple[dict[str, str], Json | None]:
+def build_values(files: Files, request: RenderRequest, given: GivenValues) -> tuple[dict[str, str], JsonObject | None]:
     """Return (values to store, None), or ({}, the refusal)."""
     chosen = {**given.build, **given.preset}
     # An ephemeral value counts for one build only, so those of earlier builds are not carried over.
@@ -46,9 +47,9 @@ def _values(rendered: Rendered) -> dict[str, str]:
     }
 
 
-def _problems(parameter: Json, given: GivenValues) -> list[Json]:
+def _problems(parameter: FormParameter, given: GivenValues) -> list[JsonObject]:
     name, value = parameter["name"], parameter["value"]
-    results = [
+    results: list[JsonObject] = [
         {"field": name, "detail": f"{item['summary']}; {item['detail']}"}
         for item in parameter["diagnostics"]
         if item["severity"] == "error"

@@ -6,9 +6,8 @@ Values are evaluated on first use and cached; a value that depends on itself is 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from coder.domain.hcl import tree
 from coder.domain.hcl import values as v
@@ -16,7 +15,7 @@ from coder.domain.hcl.evaluate import evaluate, pairs
 from coder.domain.hcl.functions import function_table
 from coder.domain.hcl.scope import EvaluationBudget, EvaluationScope
 from coder.domain.hcl.types import convert
-from coder.domain.hcl.values import UNKNOWN, UNTYPED, EvaluationError, Value, to_json
+from coder.domain.hcl.values import UNKNOWN, UNTYPED, EvaluationError, Namespace, Value, to_json
 from coder.domain.rendering.sources import Files, Located, TemplateSource, module_folder, read_source, variable_files
 
 
@@ -26,7 +25,7 @@ class RenderRequest:
 
     inputs: Mapping[str, str] = field(default_factory=dict)
     """Submitted parameter values, by parameter name."""
-    owner: Mapping[str, Any] = field(default_factory=dict)
+    owner: Mapping[str, Value] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     "Values stored with the template version."
     new_id: Callable[[], str] = lambda: "00000000-0000-4000-8000-000000000000"
@@ -61,7 +60,7 @@ class Instance:
         return self.located.block.body.attributes.get(name)
 
 
-class _Namespace:
+class _Namespace(Namespace):
     """Namespace whose members a function computes."""
 
     def __init__(self, compute: Callable[[str], Value]) -> None:
@@ -355,7 +354,7 @@ class _LazyArguments(Mapping[str, Value]):
     def __contains__(self, name: object) -> bool:
         return name in self._attributes
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._attributes)
 
     def __len__(self) -> int:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict, cast
 
+from coder.base.json_types import JsonObject
 from coder.domain.hcl import tree
 from coder.domain.hcl import values as v
 from coder.domain.hcl.evaluate import pairs
@@ -18,33 +19,82 @@ from coder.domain.rendering.module_scope import Instance, ModuleScope, RenderReq
 from coder.domain.rendering.sources import Files, Located, read_source
 from coder.domain.templates import parameter_rules as rules
 
-Json = dict[str, Any]
+
+class WireValue(TypedDict):
+    """Value as clients receive it; `value` describes an invalid one."""
+
+    valid: bool
+    value: str
+
+
+class FormOption(TypedDict):
+    name: str
+    description: str
+    value: WireValue
+    icon: str
+
+
+class FormValidation(TypedDict):
+    validation_error: str
+    validation_regex: str | None
+    validation_min: int | None
+    validation_max: int | None
+    validation_monotonic: str | None
+
+
+class FormParameter(TypedDict):
+    """Parameter of a form, with the field names of the client API."""
+
+    name: str
+    display_name: str
+    description: str
+    type: str
+    form_type: str
+    styling: JsonObject
+    mutable: bool
+    default_value: WireValue
+    icon: str
+    options: list[FormOption]
+    validations: list[FormValidation]
+    required: bool
+    order: int
+    ephemeral: bool
+    value: WireValue
+    diagnostics: list[JsonObject]
+
+
+class _Option(TypedDict):
+    name: str
+    description: str
+    value: Value
+    icon: str
+
 
 _STYLES = ("placeholder", "disabled", "label", "mask_input")
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    parameters: list[Json]
-    diagnostics: list[Json]
+    parameters: list[FormParameter]
+    diagnostics: list[JsonObject]
     world: ModuleScope
     labels: list[str]
     """References of the parameters, in order."""
 
-    def response(self, number: int) -> Json:
+    def response(self, number: int) -> JsonObject:
         """Return a message of the dynamic-parameters socket."""
-        return {"id": number, "diagnostics": self.diagnostics, "parameters": self.parameters}
+        return {"id": number, "diagnostics": self.diagnostics, "parameters": cast("list[JsonObject]", self.parameters)}
 
 
-def diagnostic(summary: str, detail: str, code: str = "", severity: str = "error") -> Json:
+def diagnostic(summary: str, detail: str, code: str = "", severity: str = "error") -> JsonObject:
     return {"severity": severity, "summary": summary, "detail": detail, "extra": {"code": code}}
 
 
 def render(files: Files, request: RenderRequest) -> Rendered:
     """Render all parameters of a template. Never fails: evaluation errors become diagnostics."""
     world = ModuleScope(files, read_source(files), request)
-    results: list[tuple[Json, Instance]] = []
-    problems: list[Json] = []
+    results: list[tuple[FormParameter, Instance]] = []
+    problems: list[JsonObject] = []
     for inner in world.walk():
         problems.extend(_missing_modules(inner))
         for located in sorted(inner.source.of("data", "coder_parameter"), key=_label):
@@ -63,7 +113,7 @@ def _label(located: Located) -> tuple[str, ...]:
     return located.block.labels
 
 
-def _missing_modules(world: ModuleScope) -> Iterator[Json]:
+def _missing_modules(world: ModuleScope) -> Iterator[JsonObject]:
     for located in world.source.of("module"):
         name = located.block.labels[0] if located.block.labels else ""
         if world.children(name) is None:
@@ -76,7 +126,7 @@ def _missing_modules(world: ModuleScope) -> Iterator[Json]:
             )
 
 
-def _duplicates(parameters: list[tuple[Json, Instance]]) -> Iterator[Json]:
+def _duplicates(parameters: list[tuple[FormParameter, Instance]]) -> Iterator[JsonObject]:
     by_name: dict[str, list[Instance]] = {}
     for built, instance in parameters:
         by_name.setdefault(built["name"], []).append(instance)
@@ -94,7 +144,7 @@ def _duplicates(parameters: list[tuple[Json, Instance]]) -> Iterator[Json]:
 # --- one parameter
 
 
-def _build(instance: Instance) -> Json | list[Json]:
+def _build(instance: Instance) -> FormParameter | list[JsonObject]:
     """Return the parameter, or the diagnostics that prevent it."""
     block = f"coder_parameter.{instance.label}"
     name = instance.world.evaluate(instance.attribute("name"), instance.scope)
@@ -135,9 +185,9 @@ class _Parameter:
         self._name = name
         self._kind = kind
         self._given_form_type = form_type
-        self._problems: list[Json] = []
+        self._problems: list[JsonObject] = []
 
-    def build(self) -> Json:
+    def build(self) -> FormParameter:
         instance = self._instance
         options = list(self._options())
         form_type, complaint = rules.choose_form_type(self._kind, bool(options), self._given_form_type)
@@ -161,7 +211,7 @@ class _Parameter:
             "mutable": _flag(instance, "mutable"),
             "default_value": _wire_value(default, ""),
             "icon": _text(instance, "icon"),
-            "options": [{**option, "value": _wire_value(option["value"], "")} for option in options],
+            "options": [_form_option(option) for option in options],
             "validations": validations,
             "required": required,
             "order": _whole(instance, "order") or 0,
@@ -192,7 +242,7 @@ class _Parameter:
             scope = instance.scope.with_names(**{name: {"key": key, "value": value}})
             yield Instance(instance.world, Located(content, instance.located.file), scope)
 
-    def _options(self) -> Iterator[Json]:
+    def _options(self) -> Iterator[_Option]:
         for option in self._blocks("option"):
             value = option.world.evaluate(option.attribute("value"), option.scope)
             if option.attribute("value") is None:
@@ -207,7 +257,7 @@ class _Parameter:
                 "icon": _text(option, "icon"),
             }
 
-    def _validation(self, block: Instance) -> Json:
+    def _validation(self, block: Instance) -> FormValidation:
         return {
             "validation_error": _text(block, "error"),
             "validation_regex": _text(block, "regex") or None,
@@ -216,7 +266,7 @@ class _Parameter:
             "validation_monotonic": _text(block, "monotonic") or None,
         }
 
-    def _styling(self) -> Json:
+    def _styling(self) -> JsonObject:
         try:
             styling = json.loads(_text(self._instance, "styling") or "{}")
         except ValueError:
@@ -225,7 +275,7 @@ class _Parameter:
 
     # --- checks
     def _check(
-        self, value: Value, required: bool, form_type: str, options: list[Json], validations: list[Json]
+        self, value: Value, required: bool, form_type: str, options: list[_Option], validations: list[FormValidation]
     ) -> None:
         if self._problems:
             return
@@ -233,8 +283,10 @@ class _Parameter:
             detail = "Only one validation block is allowed"
             self._problems.append(diagnostic("Multiple 'validation' blocks found", detail))
             return
-        known = [option for option in options if isinstance(option["value"], str)]
-        body = {
+        known: list[rules.Option] = [
+            {"name": option["name"], "value": option["value"]} for option in options if isinstance(option["value"], str)
+        ]
+        body: rules.Body = {
             "type": self._kind,
             "form_type": form_type,
             "option": known,
@@ -246,7 +298,9 @@ class _Parameter:
             self._check_missing(body, required)
         else:
             text = as_text(value)
-            result = list(rules.check_options(body)) or list(rules.check_value(body, text, None, ()))
+            result = list(rules.check_options(body))
+            if not result and isinstance(text, str):
+                result = list(rules.check_value(body, text, None, ()))
             self._problems += [diagnostic(item.summary, item.detail) for item in result]
 
     def _check_unknown(self, value: Value) -> None:
@@ -260,7 +314,7 @@ class _Parameter:
             )
             self._problems.append(diagnostic(f"Parameter value is {problem}", detail))
 
-    def _check_missing(self, body: Json, required: bool) -> None:
+    def _check_missing(self, body: rules.Body, required: bool) -> None:
         if not required:
             return
         if body["validation"]:
@@ -271,7 +325,7 @@ class _Parameter:
         self._problems.append(diagnostic("Required parameter not provided", "parameter value is null", "required"))
 
 
-def rule_body(validation: Json) -> Json:
+def rule_body(validation: FormValidation) -> rules.Validation:
     """Return a validation in the form the rules read."""
     low, high = validation["validation_min"], validation["validation_max"]
     return {
@@ -285,6 +339,15 @@ def rule_body(validation: Json) -> Json:
     }
 
 
-def _wire_value(value: Value, instead: str) -> Json:
+def _form_option(option: _Option) -> FormOption:
+    return {
+        "name": option["name"],
+        "description": option["description"],
+        "value": _wire_value(option["value"], ""),
+        "icon": option["icon"],
+    }
+
+
+def _wire_value(value: Value, instead: str) -> WireValue:
     text = value if value is None or v.is_unknown(value) else as_text(value)
     return {"valid": True, "value": text} if isinstance(text, str) else {"valid": False, "value": instead}

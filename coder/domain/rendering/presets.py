@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypedDict
 
+from coder.base.json_types import JsonObject, as_text
 from coder.domain.hcl import values as v
 from coder.domain.rendering.module_scope import Instance, RenderRequest
-from coder.domain.rendering.parameters import Json, Rendered, diagnostic, render
+from coder.domain.rendering.parameters import Rendered, diagnostic, render
 from coder.domain.rendering.sources import Files
 from coder.domain.templates import parameter_rules as rules
 
 
-def render_presets(files: Files, request: RenderRequest, rendered: Rendered) -> list[Json]:
+class Preset(TypedDict):
+    """Preset of a template, with the field names of the client API."""
+
+    name: str
+    default: bool
+    parameters: dict[str, str]
+    prebuilds: dict[str, int] | None
+    diagnostics: list[JsonObject]
+
+
+def render_presets(files: Files, request: RenderRequest, rendered: Rendered) -> list[Preset]:
     """Render the presets in the order of their labels. Presets with prebuilds are validated: a prebuild has no user to
     correct a value."""
-    presets: list[Json] = []
+    presets: list[Preset] = []
     default_name = ""
     for world in rendered.world.walk():
         result = sorted(world.source.of("data", "coder_workspace_preset"), key=lambda item: item.block.labels)
@@ -31,11 +43,11 @@ def render_presets(files: Files, request: RenderRequest, rendered: Rendered) -> 
     return presets
 
 
-def _preset(instance: Instance) -> Json:
+def _preset(instance: Instance) -> Preset:
     def value(name: str) -> v.Value:
         return instance.world.evaluate(instance.attribute(name), instance.scope)
 
-    parameters = value("parameters")
+    name, parameters = value("name"), value("parameters")
     prebuilds = next((block for block in instance.located.block.body.blocks if block.type == "prebuilds"), None)
     instances = (
         None
@@ -43,7 +55,7 @@ def _preset(instance: Instance) -> Json:
         else instance.world.evaluate(prebuilds.body.attributes.get("instances"), instance.scope)
     )
     return {
-        "name": value("name") if isinstance(value("name"), str) else "",
+        "name": name if isinstance(name, str) else "",
         "default": value("default") is True or value("default") == "true",
         "parameters": {
             name: v.to_text(setting)
@@ -55,10 +67,10 @@ def _preset(instance: Instance) -> Json:
     }
 
 
-def _try_out(files: Files, request: RenderRequest, preset: Json) -> list[Json]:
+def _try_out(files: Files, request: RenderRequest, preset: Preset) -> list[JsonObject]:
     trial = render(files, replace(request, inputs=preset["parameters"]))
     known = {parameter["name"] for parameter in trial.parameters}
-    problems = [
+    problems: list[JsonObject] = [
         {**problem, "summary": f"Parameter {parameter['name']}: {problem['summary']}"}
         for parameter in trial.parameters
         for problem in parameter["diagnostics"]
@@ -72,17 +84,17 @@ def _try_out(files: Files, request: RenderRequest, preset: Json) -> list[Json]:
     return problems
 
 
-def refused(message: str, validations: list[Json]) -> Json | None:
+def refused(message: str, validations: list[JsonObject]) -> JsonObject | None:
     """Return the 400 response for these validations; None when there are none."""
     if not validations:
         return None
-    ordered = sorted(validations, key=lambda item: item["field"])
+    ordered = sorted(validations, key=lambda item: as_text(item["field"]))
     return {"status": 400, "response": {"message": message, "validations": ordered}}
 
 
-def check_parameters(rendered: Rendered) -> Json | None:
+def check_parameters(rendered: Rendered) -> JsonObject | None:
     """Return the refusal of a template version with these parameters: its import would run, and fail at its end."""
-    problems = [
+    problems: list[JsonObject] = [
         {"field": item["name"], "detail": excess}
         for item in rendered.parameters
         if (excess := rules.too_many_options(len(item["options"])))
@@ -90,9 +102,9 @@ def check_parameters(rendered: Rendered) -> Json | None:
     return refused("Unable to validate parameters", problems)
 
 
-def check_presets(presets: list[Json]) -> Json | None:
+def check_presets(presets: list[Preset]) -> JsonObject | None:
     """Return the refusal of a template version with these presets."""
-    validations = [
+    validations: list[JsonObject] = [
         {"field": preset["name"], "detail": f"{problem['summary']}; {problem['detail']}"}
         for preset in presets
         for problem in preset["diagnostics"]

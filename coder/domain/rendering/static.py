@@ -6,9 +6,10 @@ For versions imported by old daemons, or whose import failed: the form works, wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Protocol, cast
 
-from coder.domain.rendering.parameters import Json, diagnostic, rule_body
+from coder.base.json_types import JsonObject, as_text
+from coder.domain.rendering.parameters import FormOption, FormParameter, FormValidation, diagnostic, rule_body
 from coder.domain.templates import parameter_rules as rules
 from coder.domain.templates.parameters import Definition
 
@@ -29,20 +30,23 @@ class Recorded(Definition, Protocol):
     def display_order(self) -> int: ...
 
 
-def render_static(recorded: Iterable[Recorded], inputs: Mapping[str, str]) -> Json:
+def render_static(recorded: Iterable[Recorded], inputs: Mapping[str, str]) -> JsonObject:
     """Return diagnostics and parameters of a response, without its number."""
     parameters = [_parameter(item, inputs.get(item.name)) for item in recorded]
     parameters.sort(key=lambda item: (item["order"], item["name"].encode()))
-    return {"diagnostics": [diagnostic(_SUMMARY, _DETAIL, severity="warning")], "parameters": parameters}
+    return {
+        "diagnostics": [diagnostic(_SUMMARY, _DETAIL, severity="warning")],
+        "parameters": cast("list[JsonObject]", parameters),
+    }
 
 
-def _parameter(row: Recorded, submitted: str | None) -> Json:
-    options = [
+def _parameter(row: Recorded, submitted: str | None) -> FormParameter:
+    options: list[FormOption] = [
         {
-            "name": option.get("name", ""),
-            "description": option.get("description", ""),
-            "value": {"value": option.get("value", ""), "valid": True},
-            "icon": option.get("icon", ""),
+            "name": as_text(option.get("name")),
+            "description": as_text(option.get("description")),
+            "value": {"value": as_text(option.get("value")), "valid": True},
+            "icon": as_text(option.get("icon")),
         }
         for option in row.options
     ]
@@ -50,7 +54,7 @@ def _parameter(row: Recorded, submitted: str | None) -> Json:
     form_type, complaint = rules.choose_form_type(kind, bool(options), row.form_type)
     validations = _validations(row)
     value = row.default_value if submitted is None else submitted
-    body = {
+    body: rules.Body = {
         "type": kind,
         "form_type": form_type,
         "option": [{"name": option["name"], "value": option["value"]["value"]} for option in options],
@@ -80,7 +84,7 @@ def _parameter(row: Recorded, submitted: str | None) -> Json:
     }
 
 
-def _validations(row: Recorded) -> list[Json]:
+def _validations(row: Recorded) -> list[FormValidation]:
     bounds = (row.validation_min, row.validation_max)
     texts = (row.validation_error, row.validation_regex, row.validation_monotonic)
     if not any(texts) and all(bound is None for bound in bounds):

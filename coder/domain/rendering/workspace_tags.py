@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from coder.base.json_types import JsonObject
 from coder.domain.hcl import tree
 from coder.domain.hcl import values as v
 from coder.domain.rendering.module_scope import Instance
-from coder.domain.rendering.parameters import Json, Rendered
+from coder.domain.rendering.parameters import Rendered
 from coder.domain.rendering.presets import refused
 
 _UNKNOWN = "Tag value is not known, it likely refers to a variable that is not set or has no default.; "
@@ -27,10 +28,10 @@ def _pairs(instance: Instance) -> list[tuple[v.Value, v.Value]]:
     ]
 
 
-def render_tags(rendered: Rendered) -> tuple[dict[str, str], Json | None]:
+def render_tags(rendered: Rendered) -> tuple[dict[str, str], JsonObject | None]:
     """Return the tags with a value, and the refusal for tags whose value is missing or invalid."""
     tags: dict[str, str] = {}
-    problems: list[Json] = []
+    problems: list[JsonObject] = []
     for world in rendered.world.walk():
         for located in world.source.of("data", "coder_workspace_tags"):
             for instance in world.expand(located):

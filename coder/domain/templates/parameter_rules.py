@@ -8,16 +8,41 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from coder.domain.foundation.go_url import go_quote
 
 Path = tuple[str, ...]
-Body = Mapping[str, Any]
-"""Parameter in the provider's form: type, form_type, option [{name, value}], validation [{min, max, min_disabled,
-max_disabled, monotonic, regex, error}]."""
+
+
+class Option(TypedDict):
+    """Option in the provider's form."""
+
+    name: str
+    value: str
+
+
+class Validation(TypedDict):
+    """Validation block in the provider's form."""
+
+    min: int
+    max: int
+    min_disabled: bool
+    max_disabled: bool
+    monotonic: str
+    regex: str
+    error: str
+
+
+class Body(TypedDict):
+    """Parameter in the provider's form."""
+
+    type: str
+    form_type: str
+    option: Sequence[Option] | None
+    validation: Sequence[Validation] | None
 
 
 MAX_OPTIONS = 4096
@@ -198,11 +223,11 @@ def _check_type(kind: str, value: str) -> Iterator[Complaint]:
         yield Complaint(f"Parameter value is not of type {go_quote(kind)}", reason)
 
 
-def validation_problem(validation: Body, kind: str, value: str, previous: str | None) -> str:
+def validation_problem(validation: Validation, kind: str, value: str, previous: str | None) -> str:
     """Return why a validation block rejects a value; "" when it accepts it."""
     if kind != "number":
-        for bound in ("min", "max"):
-            if not validation[f"{bound}_disabled"]:
+        for bound, is_disabled in (("min", validation["min_disabled"]), ("max", validation["max_disabled"])):
+            if not is_disabled:
                 return f"a {bound} cannot be specified for a {kind} type"
         if validation["monotonic"]:
             return f"monotonic validation can only be specified for number types, not {kind} types"
@@ -217,7 +242,7 @@ def validation_problem(validation: Body, kind: str, value: str, previous: str | 
     return type_problem(kind, value)
 
 
-def _regex_problem(validation: Body, value: str) -> str:
+def _regex_problem(validation: Validation, value: str) -> str:
     import re2
 
     pattern = validation["regex"]
@@ -254,7 +279,7 @@ def _go_regexp_sentence(problem: str) -> str:
     return f"{_GO_SENTENCES.get(word, word)}: `{location}`"
 
 
-def _number_problem(validation: Body, value: str, previous: str | None) -> str:
+def _number_problem(validation: Validation, value: str, previous: str | None) -> str:
     if not _GO_INT.fullmatch(value):
         return _custom(validation, value) or f"value {go_quote(value)} is not a number"
     number = int(value)
@@ -265,8 +290,8 @@ def _number_problem(validation: Body, value: str, previous: str | None) -> str:
     return monotonic_problem(validation["monotonic"], value, previous)
 
 
-def _custom(validation: Body, value: str) -> str:
-    text: str = validation["error"]
+def _custom(validation: Validation, value: str) -> str:
+    text = validation["error"]
     for name, replacement in (("min", validation["min"]), ("max", validation["max"]), ("value", value)):
         text = text.replace("{" + name + "}", str(replacement))
     return text

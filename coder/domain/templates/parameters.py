@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import re2
 
+from coder.base.json_types import Json
 from coder.domain.foundation.search import FieldRefusal
 
 _INVALID = "Invalid parameter value according to 'validation' block"
@@ -33,7 +34,7 @@ class Definition(Protocol):
     @property
     def default_value(self) -> str: ...
     @property
-    def options(self) -> Sequence[Mapping[str, Any]]: ...
+    def options(self) -> Sequence[Mapping[str, Json]]: ...
     @property
     def validation_regex(self) -> str: ...
     @property

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from coder.base.json_types import Json, as_object, as_text
 
 _PROVIDER = re.compile(r'"([^"]*)"')
 _BOOKKEEPING = "coder_"
@@ -43,16 +45,19 @@ def read_inventory(state: bytes) -> list[Remainder] | None:
         return None
 
 
-def _remainder(resource: dict[str, Any], instance: dict[str, Any]) -> Remainder:
-    parts = [resource.get("module", ""), resource["type"], resource["name"]]
+def _remainder(resource: Mapping[str, Json], instance: Mapping[str, Json]) -> Remainder:
+    kind, name = resource["type"], resource["name"]
+    if not isinstance(kind, str) or not isinstance(name, str):
+        raise TypeError("a resource has a type and a name")
+    parts = [as_text(resource.get("module")), kind, name]
     key = instance.get("index_key")
     index = "" if key is None else f"[{json.dumps(key)}]"
-    named = _PROVIDER.search(resource.get("provider", ""))
-    ident = (instance.get("attributes") or {}).get("id")
+    named = _PROVIDER.search(as_text(resource.get("provider")))
+    ident = as_object(instance.get("attributes")).get("id")
     return Remainder(
         address=".".join(filter(None, parts)) + index,
-        type=resource["type"],
-        name=resource["name"],
+        type=kind,
+        name=name,
         provider=named.group(1) if named else "",
         id=ident if isinstance(ident, str) else "",
     )

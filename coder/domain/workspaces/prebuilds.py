@@ -7,13 +7,13 @@ until the template has a new version.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from coder.base.json_types import Json
 from coder.domain.foundation.schedules import cron_matches
 
 AT_ONCE = 5
@@ -68,7 +68,7 @@ class Plan:
     delete: tuple[UUID, ...] = ()
 
 
-def desired_instances(base: int | None, schedules: Sequence[dict[str, Any]], zone: str, now: datetime) -> int:
+def desired_instances(base: int | None, schedules: Sequence[Mapping[str, Json]], zone: str, now: datetime) -> int:
     """Return the number of the first schedule that matches `now`, else the preset's own."""
     if not schedules:
         return base or 0
@@ -78,7 +78,8 @@ def desired_instances(base: int | None, schedules: Sequence[dict[str, Any]], zon
         local = now
     for schedule in schedules:
         if cron_matches(str(schedule.get("cron") or schedule.get("cron_expression") or ""), local):
-            return int(schedule.get("instances", 0))
+            instances = schedule.get("instances", 0)
+            return int(instances) if isinstance(instances, int | float | str) else 0
     return base or 0
 
 

@@ -84,8 +84,8 @@ class RelayConnection:
         """The node that was reached and has not sent its welcome: if it hangs up instead, others are tried before
         it."""
         self.restart_in = 0.0
-        self.heard = object()
-        """Set and replaced whenever data arrives."""
+        self.heard = 0
+        """Number of reads that brought data."""
         self.answered = trio.Event()
         """Whether anything arrived since `_stay_warm` checked last."""
         self.heard_at = self.last_sent_at = 0.0
@@ -114,7 +114,7 @@ class RelayConnection:
         last_heard = self.heard
         self.put_control(derp.DerpPing(self._regions.random(8)).encode())
         await trio.sleep(PING_TIMEOUT)
-        if self.heard is last_heard and self.attempt is not None:
+        if self.heard == last_heard and self.attempt is not None:
             self.problem = "the relay did not answer"
             self.attempt.cancel()
 
@@ -215,7 +215,7 @@ class RelayConnection:
             with trio.fail_after(READ_TIMEOUT):
                 if not await inbox.more():
                     return
-            self.heard = object()
+            self.heard += 1
             self.heard_at = trio.current_time()
             self.answered.set()
 

@@ -7,6 +7,7 @@ place, because a value per frame would cost as much as forwarding it.
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Sequence
 
 import trio
@@ -20,6 +21,8 @@ KEY_END = HEADER_SIZE + 32
 MAX_PACKET_BODY = derp.MAX_PACKET + 32
 READ_SIZE = 262_144
 """Large, because under load a read returns everything that arrived meanwhile and costs the same."""
+RECORD_SIZE = 16_384
+"""Plaintext of a TLS record at most (RFC 8446 section 5.1)."""
 UNSENT = 131_072
 MANY_FRAMES = 500
 """Ours: frames apart from a run of packets of one peer; other tasks get their turn after so many. A read of frames
@@ -29,18 +32,37 @@ without a body is fifty thousand."""
 class FrameBuffer:
     """Unprocessed bytes of a connection."""
 
-    __slots__ = ("_frames", "buffer", "stream")
+    __slots__ = ("_frames", "_tls", "buffer", "stream")
 
     def __init__(self, stream: trio.abc.Stream, leftover: bytes) -> None:
         self.stream = stream
         self.buffer = bytearray(leftover)
         self._frames = 0
+        self._tls = stream if isinstance(stream, trio.SSLStream) else None
 
     async def more(self, limit: int = READ_SIZE) -> bool:
         """Read more; return False at the end of the stream."""
+        if self._tls is not None:
+            return await self._more_records(self._tls, limit)
         data = await self.stream.receive_some(limit)
         self.buffer += data
         return bool(data)
+
+    async def _more_records(self, tls: trio.SSLStream[trio.abc.Stream], limit: int) -> bool:
+        """Wait for one TLS record, then decrypt those that arrived with it, without a turn of the event loop each."""
+        data = await tls.receive_some(min(limit, RECORD_SIZE))
+        if not data:
+            return False
+        while data:
+            self.buffer += data
+            limit -= len(data)
+            if limit <= 0:
+                break
+            try:
+                data = tls._ssl_object.read(min(limit, RECORD_SIZE))
+            except ssl.SSLError:  # no whole record is left; after any other error `receive_some` returns nothing
+                break
+        return True
 
     async def frame(self) -> derp.Frame:
         """Return the next frame as a value: for handshakes. Raises WireError when the stream ends."""
@@ -74,14 +96,15 @@ def relay_frames(kind: int, key: bytes, packets: Sequence[bytes | memoryview]) -
     return b"".join(parts)
 
 
-def limit_unsent(stream: object) -> None:
+def limit_unsent(stream: trio.abc.Stream) -> None:
     """Limit unsent data in the kernel for a relay connection, wherever its socket is wrapped.
 
     Megabytes in a socket buffer are seconds on a slow uplink, during which a shell's next key waits behind a copy. In
     our own queue they can still be dropped or held back. Silently does nothing where the option is missing.
     """
+    layer: trio.abc.Stream | None = stream
     for _ in range(4):
-        sock = getattr(stream, "socket", None)
+        sock = getattr(layer, "socket", None)
         if sock is not None:
             try:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT)
@@ -89,4 +112,4 @@ def limit_unsent(stream: object) -> None:
             except (OSError, AttributeError):
                 pass  # not TCP, or a system without the option
             return
-        stream = getattr(stream, "transport_stream", None) or getattr(stream, "_stream", None)
+        layer = getattr(layer, "transport_stream", None) or getattr(layer, "_stream", None)

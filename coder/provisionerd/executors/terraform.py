@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import trio
 
@@ -25,7 +24,7 @@ from coder.base.log import get_logger
 from coder.domain.agents.init_scripts import PLATFORMS, init_script
 from coder.provisionerd import archive
 from coder.provisionerd.config import TerraformConfig
-from coder.provisionerd.executors.contract import Emit, ExecutorSession, Settings, filter_level, read_state
+from coder.provisionerd.executors.contract import Emit, Executor, ExecutorSession, Settings, filter_level, read_state
 from coder.provisionerd.terraform import environment as env_of
 from coder.provisionerd.terraform import template as template_of
 from coder.provisionerd.terraform.binary import TerraformBinary, find_binary
@@ -402,7 +401,7 @@ def _checksum(path: Path) -> int | None:
     return zlib.crc32(path.read_bytes()) if path.is_file() else None
 
 
-def executor_kinds(config: TerraformConfig) -> dict[str, Any]:
+def executor_kinds(config: TerraformConfig) -> dict[str, Executor]:
     """Return the executors a daemon can offer, by provisioner type."""
     from coder.provisionerd.executors.echo import EchoExecutor
 

@@ -10,16 +10,16 @@ import argparse
 import json
 import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from coder.base.errors import CoderError, explain_error
-from coder.base.json_types import Json, JsonObject
+from coder.base.json_types import Json, JsonObject, as_list, as_object, as_text
 from coder.domain.rendering.builds import GivenValues, build_values
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import render
@@ -28,7 +28,7 @@ from coder.domain.rendering.workspace_tags import render_tags
 from coder.provisionerd.terraform import template as template_of
 from coder.provisionerd.terraform.extract import changes
 from coder.provisionerd.terraform.extract.document import ExtractError
-from coder.provisionerd.terraform.extract.extract import extract_plan, extract_state
+from coder.provisionerd.terraform.extract.extract import Extracted, extract_plan, extract_state
 from coder.rpc.proto import provisioner_pb2 as pb
 
 
@@ -53,7 +53,7 @@ def explain_state(state: JsonObject, dot: str) -> JsonObject:
     return _extracted(extract_state, state, dot)
 
 
-def _extracted(extract: Any, document: JsonObject, dot: str) -> JsonObject:
+def _extracted(extract: Callable[[JsonObject, str], Extracted], document: JsonObject, dot: str) -> JsonObject:
     result: JsonObject = {}
     try:
         extracted = extract(document, dot)
@@ -76,38 +76,46 @@ def explain_files(folder: Path) -> JsonObject:
     }
 
 
-def explain_parameters(folder: Path, spec: dict[str, Any]) -> dict[str, Any]:
+def explain_parameters(folder: Path, spec: JsonObject) -> JsonObject:
     """Return the expectation of dynamic parameters for the requests in `inputs` (inputs.json)."""
     files = {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name not in _RECORDINGS
     }
-    result: dict[str, Any] = {"renders": [_render(files, spec, entry) for entry in spec.get("renders", [])]}
+    result: JsonObject = {"renders": [_render(files, spec, entry) for entry in _objects(spec.get("renders"))]}
     if spec.get("builds"):
-        result["builds"] = [_build_values(files, spec, entry) for entry in spec["builds"]]
+        result["builds"] = [_build_values(files, spec, entry) for entry in _objects(spec["builds"])]
     return result
 
 
 _RECORDINGS = frozenset({"inputs.json", "expected.json", "websocket.json"})
 
 
-def _request(spec: dict[str, Any], entry: dict[str, Any]) -> RenderRequest:
+def _objects(value: Json) -> list[Mapping[str, Json]]:
+    return [as_object(item) for item in as_list(value)]
+
+
+def _texts(value: Json) -> dict[str, str]:
+    return {name: as_text(text) for name, text in as_object(value).items()}
+
+
+def _request(spec: Mapping[str, Json], entry: Mapping[str, Json]) -> RenderRequest:
     return RenderRequest(
-        inputs=entry.get("inputs") or {},
-        owner=entry.get("owner") or spec.get("owner") or {},
-        variables=entry.get("variables") or {},
+        inputs=_texts(entry.get("inputs")),
+        owner=as_object(entry.get("owner") or spec.get("owner")),
+        variables=_texts(entry.get("variables")),
         new_id=lambda: str(uuid.uuid4()),
     )
 
 
-def _render(files: dict[str, bytes], spec: JsonObject, entry: JsonObject) -> JsonObject:
+def _render(files: dict[str, bytes], spec: Mapping[str, Json], entry: Mapping[str, Json]) -> JsonObject:
     request = _request(spec, entry)
     rendered = render(files, request)
     presets = render_presets(files, request, rendered)
     tags, tags_refusal = render_tags(rendered)
-    document_fields = {
-        "presets": presets,
+    document_fields: JsonObject = {
+        "presets": cast("list[JsonObject]", presets),
         "presets_check": check_presets(presets),
         "workspace_tags": tags,
         "workspace_tags_check": tags_refusal,
@@ -119,15 +127,15 @@ def _render(files: dict[str, bytes], spec: JsonObject, entry: JsonObject) -> Jso
     }
 
 
-def _build_values(files: dict[str, bytes], spec: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+def _build_values(files: dict[str, bytes], spec: Mapping[str, Json], entry: Mapping[str, Json]) -> JsonObject:
     options = GivenValues(
-        build=entry.get("build") or {},
-        previous=entry.get("previous") or {},
-        preset=entry.get("preset") or {},
+        build=_texts(entry.get("build")),
+        previous=_texts(entry.get("previous")),
+        preset=_texts(entry.get("preset")),
         first_build=bool(entry.get("first_build")),
     )
     values, refusal = build_values(files, _request(spec, {}), options)
-    outcome: dict[str, Any] = {"error": refusal} if refusal else {"values": values}
+    outcome: JsonObject = {"error": refusal} if refusal else {"values": values}
     return {"name": entry.get("name", ""), **outcome}
 
 
@@ -140,19 +148,20 @@ def dump(message: Message) -> JsonObject:
     return document_fields
 
 
-def _add_nulls(message: Message, document_fields: dict[str, Any]) -> None:
+def _add_nulls(message: Message, document_fields: JsonObject) -> None:
     for field in message.DESCRIPTOR.fields:
         if field.type != FieldDescriptor.TYPE_MESSAGE:
             continue
         value = getattr(message, field.name)
         if field.is_repeated:
             if not isinstance(value, Mapping):
-                for item, item_shown in zip(value, document_fields.get(field.name, []), strict=True):
-                    _add_nulls(item, item_shown)
+                for item, item_shown in zip(value, as_list(document_fields.get(field.name)), strict=True):
+                    if isinstance(item_shown, dict):
+                        _add_nulls(item, item_shown)
         elif not message.HasField(field.name):
             document_fields[field.name] = None
-        elif isinstance(document_fields.get(field.name), dict):
-            _add_nulls(value, document_fields[field.name])
+        elif isinstance(inner := document_fields.get(field.name), dict):
+            _add_nulls(value, inner)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

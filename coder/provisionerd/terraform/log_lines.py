@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
-from coder.base.json_types import JsonObject
+from coder.base.json_types import Json, JsonObject, as_list, as_object
 from coder.rpc.proto import provisioner_pb2 as pb
 
 Line = tuple["pb.LogLevel.ValueType", str]
@@ -57,20 +57,24 @@ def log_lines(event: JsonObject) -> list[Line]:
     return [(level, message), *((level, line) for line in format_diagnostic(diagnostic).split("\n"))]
 
 
-def format_diagnostic(diagnostic: dict[str, Any]) -> str:
+def format_diagnostic(diagnostic: Mapping[str, Json]) -> str:
     """Format location, source, values and detail of a diagnostic."""
     lines: list[str] = []
-    location, snippet = diagnostic.get("range"), diagnostic.get("snippet")
+    location, snippet = as_object(diagnostic.get("range")), as_object(diagnostic.get("snippet"))
     if location:
-        line = location["start"]["line"]
+        line = as_object(location["start"])["line"]
         if not snippet:
             lines += [f"on {location['filename']} line {line}:", "  (source code not available)"]
         else:
             context = f", in {snippet['context']}" if snippet.get("context") else ""
             lines.append(f"on {location['filename']} line {line}{context}:")
-            for offset, code in enumerate(str(snippet.get("code", "")).split("\n")):
-                lines.append(f"  {snippet.get('start_line', line) + offset}: {code}")
-            values = sorted(snippet.get("values") or [], key=lambda value: str(value.get("traversal")))
+            first = snippet.get("start_line", line)
+            for number, code in enumerate(
+                str(snippet.get("code", "")).split("\n"), first if isinstance(first, int) else 0
+            ):
+                lines.append(f"  {number}: {code}")
+            values = [as_object(value) for value in as_list(snippet.get("values"))]
+            values.sort(key=lambda value: str(value.get("traversal")))
             if values:
                 lines.append("    ├────────────────")
                 lines += [f"    │ {value.get('traversal')} {value.get('statement')}" for value in values]

@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from coder.base.errors import CoderError
 from coder.base.json_types import Json
@@ -137,7 +136,7 @@ def _as_text(value: Json) -> str:
     return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
 
 
-def constant(expression: Expression) -> Any:
+def constant(expression: Expression) -> Json:
     """Return the value of an expression made of literals; None for anything else."""
     match expression:
         case Literal(value=value):
@@ -151,8 +150,8 @@ def constant(expression: Expression) -> Any:
         case Parentheses(inner=inner):
             return constant(inner)
         case UnaryOperation(operator="-", operand=operand):
-            value = constant(operand)
-            return -value if isinstance(value, int | float) and not isinstance(value, bool) else None
+            number = constant(operand)
+            return -number if isinstance(number, int | float) and not isinstance(number, bool) else None
     return None
 
 

@@ -147,11 +147,15 @@ class Place:
         with trio.fail_after(60):
             while True:
                 change = self.table.next_change()
-                found = self.table.cached_listing()["devcontainers"]
+                found = self.containers()
                 assert len(found) <= 1
                 if found and fits(found[0]):
                     return dict(found[0])
                 await change.wait()
+
+    def containers(self) -> list[dict[str, Any]]:
+        listed: Any = self.table.cached_listing()["devcontainers"]
+        return list(listed)
 
     def lines(self) -> list[str]:
         return [entry.output for _, entry in self.logs._lines]
@@ -186,11 +190,11 @@ class Place:
         """Once the server has one agent, another than `but`, and the dev container that one."""
 
         def same() -> bool:
-            (one,) = self.table.cached_listing()["devcontainers"]
+            (one,) = self.containers()
             return [str(ident) for ident in self.server.agents] == [one.get("agent", {}).get("id")] != [but]
 
         await self.settled(same)
-        (one,) = self.table.cached_listing()["devcontainers"]
+        (one,) = self.containers()
         return dict(one)
 
     def token(self, one: dict[str, Any]) -> str:

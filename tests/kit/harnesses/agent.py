@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from typing import cast
 
+from coder.base.json_types import Json
 from tests.kit.harnesses.parts import Harness
 
 
@@ -25,13 +27,13 @@ def _slot_bytes() -> bytes:
 def _flight_look(data: bytes) -> object:
     from coder.agent.reports.flight_recorder import _look_untrusted
 
-    return _look_untrusted(_document(data))
+    return _look_untrusted(cast("Json", _document(data)))
 
 
 def _flight_event(data: bytes) -> object:
     from coder.agent.reports.flight_recorder import _event_untrusted
 
-    return _event_untrusted(_document(data))
+    return _event_untrusted(cast("Json", _document(data)))
 
 
 def _document(data: bytes) -> object:

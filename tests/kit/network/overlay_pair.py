@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from ipaddress import IPv6Address
+from typing import Any
 
 import trio
 import trio.testing
 
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
-from coder.mesh.description import OverlayAddress
+from coder.mesh.description import OverlayAddress, TraceFields
 from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
 from coder.mesh.node import Node, NodeConfig, PeerConfig, open_node
 
 REGION = 999
-Trace = Callable[[str, Mapping[str, object]], None]
+Trace = Callable[[str, TraceFields], None]
 
 
 def address(number: int) -> IPv6Address:
@@ -82,10 +83,10 @@ async def node_pair(
     relay = DerpServer(PrivateKey(bytes([9]) * 32))
     async with trio.open_nursery() as nursery:
         dial = dialer or relay.in_memory_dialer(nursery)
-        config = {"derp_map": one_region(), "derp_dialer": dial, "direct": direct, "trace": trace}
+        config: dict[str, Any] = {"derp_map": one_region(), "derp_dialer": dial, "direct": direct, "trace": trace}
         async with (
-            open_node(NodeConfig((address(1),), **config)) as one,  # type: ignore[arg-type]
-            open_node(NodeConfig((address(2),), **config)) as two,  # type: ignore[arg-type]
+            open_node(NodeConfig((address(1),), **config)) as one,
+            open_node(NodeConfig((address(2),), **config)) as two,
         ):
             for node in (one, two):
                 while not node.self_info.preferred_derp or (direct and not node.self_info.endpoints):

@@ -157,7 +157,9 @@ def server_settings(area: str, idp_url: str = "", recordings: Recordings = OURS)
     resolved = config.resolved
     assert resolved is not None
     chosen = {option.name for option in OPTIONS if option.env in found["server"]}
-    settings = {name: Secret(resolved[name]) if name in SECRETS else resolved[name] for name in chosen}
+    settings: dict[str, Any] = {
+        name: Secret(resolved.text(name)) if name in SECRETS else resolved[name] for name in chosen
+    }
     settings["external_auth_providers"] = config.external_auth_providers
     settings["dangerous_disable_rate_limits"] = not found["rate_limits"]
     # off in every area, says the recordings' README

@@ -46,6 +46,7 @@ from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.loops import last_use, notifications
 from coder.coderd.rpc_endpoints import absent_clients, coordination, provisioners, proxies
 from coder.coderd.services.access import passwords, recheck_rights, session_revocation
+from coder.coderd.services.foundation import documentation
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.login import provider_tokens
 from coder.coderd.services.provisioning import job_logs, job_queue
@@ -129,6 +130,8 @@ def _make_another(ctx: Context, blueprints: Iterable[Blueprint], links: Sequence
 
 _make_application = application.make_application
 application.make_application = _make_another
+documentation.ARCHIVE = Path("/nonexistent/documentation.zip")
+"""Links in recorded answers do not depend on a developer's `scripts/docs --pack`."""
 
 
 @dataclass

@@ -24,7 +24,7 @@ NOT_IMPERATIVE = {
 """Summaries (or their beginnings) of the original that are not in the imperative."""
 VERBS = frozenset(
     "Activate Add Answer Archive Attach Authenticate Back Cancel Check Collect Configure Connect "
-    "Coordinate Create Debug Declare Decrypt Delete Directly Disable Display Download Edit Enable "
+    "Coordinate Create Debug Declare Decrypt Delete Diagnose Directly Disable Display Download Edit Enable "
     "Encrypt Expire Explain Extend Fetch Forward Generate Get Install List Manage Manually Mark Open "
     "Output Pause Personalize Ping Print Prompt Promote Pull Push Regenerate Remove Rename Reset Restart "
     "Restore Resume Revoke Rotate Run Schedule Send Serve Set Share Show Simulate Start Stop Suspend "

@@ -39,7 +39,17 @@ NOT_RUN = {
 }
 """Commands that run forever, or that send no request."""
 
-OVER_THE_MESH = {"ssh", "ping", "port-forward", "speedtest", "debug trace", "exp rpty", "netcheck", "support bundle"}
+OVER_THE_MESH = {
+    "ssh",
+    "ping",
+    "port-forward",
+    "speedtest",
+    "debug trace",
+    "exp rpty",
+    "netcheck",
+    "support bundle",
+    "doctor",
+}
 """Commands that dial the workspace after a complete answer, without a time limit."""
 
 ARGUMENTS: dict[str, list[str]] = {

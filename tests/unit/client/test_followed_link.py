@@ -71,7 +71,7 @@ class Link:
 
 
 @asynccontextmanager
-async def followed(workspace: Workspace) -> AsyncIterator[FollowedLink]:
+async def followed(workspace: Workspace) -> AsyncIterator[FollowedLink[Any]]:
     parts: Any = (workspace, workspace.present, workspace.open_link, [workspace.use])
     with trio.fail_after(60):
         async with open_followed_link(*parts) as link:

@@ -115,13 +115,13 @@ async def test_lost_permission_cuts_streams(
                 transports, path = await link.explain(result)
                 assert path["state"] in {"direct", "relay", "relayed"}
                 assert transports[0].name == "api"
-        assert len(person.process._entries) == 2  # one node and one tunnel
+        assert len(person.process._nodes) == len(person.process._tunnels) == 1
         assert (await lose()).status_code in {200, 204}
         for stream in streams:
             async with stream:
                 while await _continues(stream):
                     pass
-        assert not any(len(name) == 5 for name in person.process._entries)  # the tunnel
+        assert not person.process._tunnels
 
 
 async def _continues(stream: trio.SocketStream) -> bool:
@@ -146,4 +146,4 @@ async def test_command_credentials_are_not_shared(
         async with person.link(policy) as link:
             assert isinstance(link, WorkspaceLink)
             await link.wait_reachable()
-        assert not person.process._entries
+        assert not person.process._nodes and not person.process._tunnels

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from coder.base.clock import FakeClock
-from coder.net.errors import NetError, tls_failure
+from coder.base.errors import CoderError
+from coder.net.errors import LONGEST_RETRY_AFTER, NetError, error_from_body, requested_delay, tls_failure
 from tests.kit.stand_ins.certificates import Authority
 
 HOST = "coder.example.com"
@@ -46,3 +47,29 @@ def test_untrusted_authority_is_reported(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     error = refusal(Authority(tmp_path).server_context(HOST), Authority(tmp_path / "other").file)
     assert "is not trusted" in error.message and "--client-tls-ca-file" in error.hint and "clock" not in error.hint
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("7", 7.0),
+        (" 7 ", 7.0),
+        ("", 0.0),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", 0.0),
+        ("-1", 0.0),
+        ("1.5", 0.0),
+        ("1e9", 0.0),
+    ],
+)
+def test_retry_after_header(header: str, seconds: float) -> None:
+    error = error_from_body(503, b'{"message": "busy"}', header)
+    assert (error.retry_after, error.is_enveloped) == (seconds, True)
+    delay = requested_delay(ExceptionGroup("", [OSError(), ExceptionGroup("", [error])]))
+    assert seconds <= delay <= 1.2 * seconds
+    wrapped = CoderError("other", "text")
+    wrapped.__cause__ = error
+    assert seconds <= requested_delay(wrapped) <= 1.2 * seconds
+
+
+def test_endless_retry_after_is_bounded() -> None:
+    assert requested_delay(error_from_body(503, b"", "86400")) <= 1.2 * LONGEST_RETRY_AFTER

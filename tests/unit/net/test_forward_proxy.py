@@ -62,8 +62,10 @@ async def test_https_still_uses_connect(proxy: OddServer) -> None:
     assert proxy.asked == [("CONNECT", "coder.test:443")]
 
 
-async def test_required_login_is_named(proxy: OddServer) -> None:
-    proxy.answer = lambda _method, _path: reply("", status="407 Proxy Authentication Required")
+@pytest.mark.parametrize("status", ["407 Proxy Authentication Required", "401 Unauthorized"])
+async def test_required_login_is_named(proxy: OddServer, status: str) -> None:
+    page = f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>".encode()
+    proxy.answer = lambda _method, _path: page
     with pytest.raises(NetError) as caught:
         await trio.to_thread.run_sync(BlockingClient(policy(proxy)).request, "GET", "/")
     assert caught.value.code == "proxy" and "user and password" in caught.value.hint

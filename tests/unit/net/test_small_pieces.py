@@ -57,7 +57,9 @@ async def read_by_client() -> None:
     connection = http1._Connection(peer_says(ANSWER))
     await connection.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
     await connection.send(h11.EndOfMessage())
-    answer = http1.StreamedResponse(connection, await connection.next_event())
+    head = await connection.next_event()
+    assert isinstance(head, h11.Response)
+    answer = http1.StreamedResponse(connection, head)
     assert len([piece async for piece in answer.chunks()]) == COUNT
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from coder.rpc import wire_elements
@@ -71,7 +70,7 @@ def test_table_creation_is_thread_safe() -> None:
     known: dict[str, wire_elements.Fields] = {}
     seen = list[bool]()
 
-    def limit_of(field: FieldDescriptor) -> wire_elements.FieldLimit:
+    def limit_of(field: wire_elements.FieldKind) -> wire_elements.FieldLimit:
         seen.append(not known)
         return REQUEST_LIMITS.of(field)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from ipaddress import IPv6Address
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +20,7 @@ from coder.domain.network.coordination_rules import AgentAccess, ClientAccess
 from coder.mesh.core.crypto.keys import PublicKey
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.wire.address import UdpAddress
+from coder.mesh.description import SelfInfo
 from coder.rpc.errors import RpcClosed
 from coder.rpc.session import Session, open_session
 from coder.tailnet.addresses import agent_addresses, random_address
@@ -30,22 +31,19 @@ AGENT = UUID(int=0xA, version=4)
 MAP = DerpMap({999: DerpRegion(999, "coder", "Coder", (DerpNode("999b", 999, "127.0.0.1", stun_port=-1),), True)})
 
 
-@dataclass
-class FakeInfo:
-    public_key: PublicKey
-    disco_key: PublicKey
-    addresses: tuple[IPv6Address, ...]
-    preferred_derp: int = 0
-    derp_latency: dict[str, float] = field(default_factory=lambda: {"999-v4": 0.002})
-    endpoints: tuple[UdpAddress, ...] = (UdpAddress("192.0.2.1", 4),)
-    forced_websocket: dict[int, str] = field(default_factory=dict)
-
-
 class FakeNode:
     """Records its calls."""
 
     def __init__(self, letter: bytes, addresses: tuple[IPv6Address, ...]) -> None:
-        self.self_info = FakeInfo(PublicKey(letter * 32), PublicKey(letter.upper() * 32), addresses)
+        self.self_info = SelfInfo(
+            PublicKey(letter * 32),
+            PublicKey(letter.upper() * 32),
+            preferred_derp=0,
+            derp_latency={"999-v4": 0.002},
+            endpoints=(UdpAddress("192.0.2.1", 4),),
+            forced_websocket={},
+            addresses=addresses,
+        )
         self.installed: dict[PublicKey, Any] = {}
         self.derp_map: DerpMap | None = None
         self._watchers: list[trio.MemorySendChannel[Any]] = []

@@ -27,7 +27,7 @@ class PostgresAuthOption(DatabaseOptions):
 
     postgres_auth: str = option(
         "password",
-        "Authentication method of the database; awsiamrds is not supported.",
+        "Authentication method of the database; awsiamrds signs each login with AWS credentials.",
         flag="postgres-connection-auth",
         env="CODER_PG_CONNECTION_AUTH",
         choices=("password", "awsiamrds"),

@@ -25,6 +25,7 @@ from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.query import go_int, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import (
+    UpgradeRefusal,
     events_over_websocket,
     needs_upgrade,
     over_websocket,
@@ -330,7 +331,7 @@ async def watch_metadata(agent: str) -> Response:
 @route(blueprint, "GET", "/<id:agent>/watch-metadata-ws", scope="workspace:read", others={426: TEXT})
 async def watch_metadata_without_upgrade(agent: str) -> Response:
     await agent_access.load_agent(context(), subject(), path_uuid(agent))
-    return needs_upgrade()
+    return needs_upgrade(UpgradeRefusal.EVENTS)
 
 
 @route(blueprint, WEBSOCKET, "/<id:agent>/watch-metadata-ws", scope="workspace:read")
@@ -365,7 +366,7 @@ def _agent_response(result: AgentAnswer) -> Response:
 @route(blueprint, "GET", "/<id:agent>/containers/watch", scope="workspace:read", others={426: TEXT})
 async def watch_containers_without_upgrade(agent: str) -> Response:
     await agent_containers.require_watchable(context(), subject(), path_uuid(agent))
-    return needs_upgrade()
+    return needs_upgrade(UpgradeRefusal.NOTICES)
 
 
 @route(blueprint, WEBSOCKET, "/<id:agent>/containers/watch", scope="workspace:read", refuses=(502,))

@@ -203,9 +203,9 @@ async def post_authorize() -> Response:
     app = await oauth2_client_authentication.find_app(context(), request.args.get("client_id", ""))
     problems = _problems(app)
     if problems:
-        raise GrantError("invalid_request", "; ".join(problems))
+        raise GrantError("invalid_request", f"Invalid query params: {', '.join(problems)}")
     if request.args["response_type"] != "code":
-        raise GrantError("unsupported_response_type", "Only the response type code is known")
+        raise GrantError("unsupported_response_type", "Only response_type=code is supported")
     redirect_uri = _redirect_uri(app)
     code = await oauth2_consent.issue_code(
         context(),
@@ -228,7 +228,7 @@ def _acting(caller: Caller) -> Any:
 
 def _problems(app: OAuth2AppRow) -> list[str]:
     args = request.args
-    results = [f"{name}: is required" for name in ("client_id", "response_type") if not args.get(name)]
+    results = [_missing(name) for name in ("client_id", "response_type") if not args.get(name)]
     if _redirect_uri(app) not in app.allowed_redirects:
         results.append("redirect_uri: is not one of the application's")
     if app.legacy and not args.get("code_challenge") and not args.get("code_challenge_method"):
@@ -236,8 +236,13 @@ def _problems(app: OAuth2AppRow) -> list[str]:
     if args.get("code_challenge_method", "S256") not in {"", "S256"}:
         results.append("code_challenge_method: only S256 is supported")
     if not _CHALLENGE.fullmatch(args.get("code_challenge", "")):
-        results.append("code_challenge: is required, 43 characters by S256 (RFC 7636)")
+        challenge = 'Query param "code_challenge" must have the 43 characters of S256 (RFC 7636)'
+        results.append(f"code_challenge: {challenge}" if args.get("code_challenge") else _missing("code_challenge"))
     return results
+
+
+def _missing(name: str) -> str:
+    return f'{name}: Query param "{name}" is required and cannot be empty'
 
 
 def _redirect_uri(app: OAuth2AppRow) -> str:
@@ -308,9 +313,8 @@ def _credential_of_token_request(form: Mapping[str, str]) -> str:
     field = _CREDENTIAL_FIELDS.get(form.get("grant_type", ""))
     if field is None:
         raise GrantError("unsupported_grant_type", "The grant type is missing or not supported")
-    client_id, _ = named_client(form)
-    if not form.get(field) or not client_id:
-        raise GrantError("invalid_request", MALFORMED)
+    if not form.get(field):
+        raise GrantError("invalid_request", "Missing required parameter: code" if field == "code" else MALFORMED)
     return form[field]
 
 

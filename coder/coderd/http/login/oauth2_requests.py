@@ -27,10 +27,14 @@ Form = dict[str, str]
 
 
 async def by_client(check: Callable[[Form], str]) -> tuple[Form, Client]:
-    """Return the form and its sender. `check` returns the credential: a code, or a token. Raises GrantError,
-    RateLimited."""
+    """Return the form and its sender. `check` returns the credential: a code, or a token.
+
+    The client is checked first, as upstream does: a request that names none says so whatever else it lacks. Raises
+    GrantError, RateLimited.
+    """
     try:
         form = await read_form()
+        await oauth2_client_authentication.find_app(context(), named_client(form)[0])
         credential = check(form)
         client = await oauth2_client_authentication.authenticate_client(context(), *named_client(form))
     except (GrantError, Refusal):

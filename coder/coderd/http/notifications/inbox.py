@@ -6,14 +6,16 @@ from uuid import UUID
 
 import msgspec
 import trio
-from quart import Blueprint, Response, websocket
+from quart import Blueprint, Response, request, websocket
 
 from coder.api.base.refusals import Invalid
 from coder.api.notifications.notifications import GetInboxNotificationResponse, ListInboxNotificationsResponse
 from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.declarations import TEXT
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
+from coder.coderd.http.server.streams import UpgradeRefusal, needs_upgrade
 from coder.coderd.services.notifications import inbox
 from coder.coderd.services.notifications.inbox import InboxSelection
 
@@ -73,13 +75,17 @@ async def put_read_status(notification: str) -> Response:
     return reply(marked)
 
 
-@route(
-    blueprint,
-    WEBSOCKET,
-    "/inbox/watch",
-    scope="inbox_notification:read",
-    query={"format": str, "read_status": str, "targets": list[UUID], "templates": list[UUID]},
-)
+_WATCHED = {"format": str, "read_status": str, "targets": list[UUID], "templates": list[UUID]}
+
+
+@route(blueprint, "GET", "/inbox/watch", scope="inbox_notification:read", query=_WATCHED, others={426: TEXT})
+async def watch_without_upgrade() -> Response:
+    inbox.require_readable(subject())
+    _selection(Query(arguments=request.args.to_dict(flat=False)), "format")
+    return needs_upgrade(UpgradeRefusal.NOTICES)
+
+
+@route(blueprint, WEBSOCKET, "/inbox/watch", scope="inbox_notification:read", query=_WATCHED)
 async def watch_inbox() -> None:
     """Send new notifications as they arrive; the connection stays open until either side disconnects. `format` is
     `markdown`, the stored form, or `plaintext`."""

@@ -8,11 +8,12 @@ from uuid import UUID
 import msgspec
 from quart import Blueprint, Response
 
-from coder.api.base.refusals import Invalid
+from coder.api.base.refusals import BAD_BODY, Invalid
 from coder.api.people.roles import AssignableRoles, AuthorizationRequest, Role
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
+from coder.coderd.http.server.json_faults import explain_fault
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.people import (
@@ -119,7 +120,7 @@ async def post_authcheck() -> Response:
         try:
             check = msgspec.convert(raw, Check)
         except msgspec.ValidationError as error:
-            raise Invalid("Request body must be valid JSON.", str(error)) from error
+            raise Invalid(BAD_BODY, explain_fault(str(error), raw, Check)) from error
         checks[name] = _check(name, check, subject())
     return reply(await authorization_checks.answer_checks(context(), subject(), checks))
 

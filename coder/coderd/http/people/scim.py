@@ -32,7 +32,7 @@ from coder.coderd.services.people.users import UserRow
 from coder.domain.access.rate_budgets import GUESSES, PUBLIC_ROUTE
 from coder.domain.access.route_scopes import CLIENT, PUBLIC
 from coder.domain.people import scim_discovery
-from coder.domain.people.scim_documents import USER_SCHEMA
+from coder.domain.people.scim_documents import USER_SCHEMA, select_attributes
 from coder.domain.people.scim_filters import parse_filter
 
 blueprint = Blueprint("scim", __name__, url_prefix="/scim/v2")
@@ -40,6 +40,7 @@ blueprint = Blueprint("scim", __name__, url_prefix="/scim/v2")
 P = ParamSpec("P")
 _TYPE = "application/scim+json"
 _ERROR = "urn:ietf:params:scim:api:messages:2.0:Error"
+_BEARER = re.compile(r"^Bearer\s+", re.IGNORECASE)
 _MOST = 200
 """Maximum users of one list."""
 _SCIM = Content(_TYPE)
@@ -62,7 +63,7 @@ def guarded(view: Callable[P, Awaitable[Response]]) -> Callable[P, Awaitable[Res
         if not key:
             return _disabled()
         header = request.headers.get("Authorization", "")
-        if not (key.equals(header) or key.equals(header.removeprefix("Bearer ").strip())):
+        if not (key.equals(header) or key.equals(_BEARER.sub("", header).strip())):
             return _error(401, "invalidAuthorization")
         known_as("scim")
         let_in()  # providers send many users, and each takes a while
@@ -204,7 +205,7 @@ async def get_users() -> Response:
     count = go_int(request.args.get("count", ""))
     size = _MOST if count is None else min(_MOST, max(0, count))
     rows, total = await scim.search(context(), comparisons, offset=start - 1, limit=size)
-    return _scim(scim_discovery.listed([_described(row) for row in rows], total=total, start=start))
+    return _scim(scim_discovery.listed([_selected(row) for row in rows], total=total, start=start))
 
 
 @route(
@@ -252,7 +253,7 @@ async def post_user() -> Response:
 @guarded
 async def get_user(ident: str) -> Response:
     """Return the user by the id from `provision`."""
-    return _scim(_described(await scim.find(context(), ident)))
+    return _scim(_selected(await scim.find(context(), ident)))
 
 
 @route(
@@ -326,6 +327,12 @@ async def refuse_other(_rest: str = "") -> Response:
     response = _error(405, f"{request.method} is not served here.")
     response.headers["Allow"] = allowed
     return response
+
+
+def _selected(row: UserRow) -> dict[str, Any]:
+    """Return a user with the requested attributes only (RFC 7644 section 3.9)."""
+    wanted, excluded = request.args.get("attributes", ""), request.args.get("excludedAttributes", "")
+    return select_attributes(_described(row), wanted, excluded)
 
 
 def _described(row: UserRow) -> dict[str, Any]:

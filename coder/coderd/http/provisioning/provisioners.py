@@ -21,6 +21,7 @@ from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDa
 from coder.appproxy.http.rate_limits import counted
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
+from coder.base.json_types import Json
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, count_request, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
@@ -33,6 +34,7 @@ from coder.coderd.services.provisioning.job_lists import JobFilter
 from coder.coderd.services.provisioning.provisioners import DaemonFilter
 from coder.domain.access.rate_budgets import PUBLIC_ROUTE
 from coder.domain.access.route_scopes import PROVISIONER
+from coder.domain.foundation.go_json import explain_rest, explain_type
 from coder.domain.foundation.search import Terms, positive_fault
 from coder.domain.provisioning.jobs import STATUSES
 from coder.domain.provisioning.provisioners import DAEMON_STATUSES
@@ -244,24 +246,28 @@ def _tags(terms: Terms) -> Mapping[str, str] | None:
     if not text:
         return None
     try:
-        result = json.loads(text)
+        result: Json = json.loads(text)
     except RecursionError:
         terms.refuse("tags", 'Query param "tags" must be a valid JSON object: it is nested too deeply')
         return None
     except ValueError as error:
-        terms.refuse("tags", f'Query param "tags" must be a valid JSON object: {_go_json_error(text, error)}')
+        terms.refuse("tags", f'Query param "tags" must be a valid JSON object: {explain_rest(text.encode()) or error}')
         return None
-    if not isinstance(result, dict) or not all(isinstance(value, str) for value in result.values()):
-        terms.refuse("tags", 'Query param "tags" must be a valid JSON object of texts')
+    if result is None:
         return None
-    return result
+    if not isinstance(result, dict):
+        wrong = explain_type(result, "map[string]string")
+    else:
+        wrong = _not_text(result)
+    if wrong or not isinstance(result, dict):
+        terms.refuse("tags", f'Query param "tags" must be a valid JSON object: {wrong}')
+        return None
+    return {name: str(value) for name, value in result.items()}
 
 
-def _go_json_error(text: str, error: ValueError) -> str:
-    at = getattr(error, "pos", 0)
-    if at >= len(text):
-        return "unexpected end of JSON input"
-    return f"invalid character '{text[at]}' looking for beginning of value"
+def _not_text(tags: Mapping[str, object]) -> str:
+    values = (value for value in tags.values() if not isinstance(value, str))
+    return next((explain_type(value, "string") for value in values), "")
 
 
 def _max_age(terms: Terms) -> timedelta | None:

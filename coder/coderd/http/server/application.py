@@ -18,6 +18,7 @@ from coder.coderd.http.server.auth import CsrfMismatch, check_public_change, con
 from coder.coderd.http.server.declarations import route_of
 from coder.coderd.http.server.middleware import Middleware
 from coder.coderd.http.server.quart_fixes import Application, new_application
+from coder.coderd.http.server.streams import needs_upgrade
 from coder.coderd.http.server.traced import Traced
 from coder.coderd.services.access.authentication import authenticate
 from coder.domain.access.machine_paths import EMPTY_405, PAGE_PATTERN
@@ -159,10 +160,7 @@ async def _upgrade_required() -> Response:
         refused = await _refuse_strangers()
         if refused is not None:
             return refused
-    connection = request.headers.get("Connection", "")
-    text = f'WebSocket protocol violation: Connection header "{connection}" does not contain Upgrade'
-    headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
-    return Response(text, 426, headers, content_type="text/plain; charset=utf-8")
+    return needs_upgrade()
 
 
 def _json(value: JsonObject, status: int) -> Response:

@@ -23,7 +23,13 @@ from coder.coderd.http.server.auth import challenge
 from coder.coderd.http.server.declarations import declaration_of
 from coder.coderd.http.server.query import Query, read_arguments
 from coder.coderd.http.site.dashboard_files import answer_file
-from coder.coderd.http.site.health_and_version import TEXT_TYPE, build_info, health_answer
+from coder.coderd.http.site.health_and_version import (
+    TEXT_TYPE,
+    build_info,
+    health_answer,
+    liveness_answer,
+    readiness_answer,
+)
 from coder.coderd.http.templates import templates
 from coder.coderd.http.workspaces import workspaces
 from coder.coderd.services.access.authentication import Caller, authenticate
@@ -54,9 +60,10 @@ _SCOPES = {path: named(declaration_of(view).scope) for path, view in _VIEWS.item
 _COMPRESSED = frozenset(path for path, view in _VIEWS.items() if declaration_of(view).compressed)
 _ROUTE_OF = {"/api/v2/users/me": "/api/v2/users/<user>"}
 """Route name in metrics and traces for a path that is no route of its own."""
-BUILD_INFO, HEALTH, ASSETS = "/api/v2/buildinfo", "/healthz", "/assets/"
+BUILD_INFO, ASSETS = "/api/v2/buildinfo", "/assets/"
+PROBES = {"/healthz": health_answer, "/livez": liveness_answer, "/readyz": readiness_answer}
 _ASSET_ROUTE = "/<page:path>"
-FAST_PATHS.update(path.encode() for path in (*ROUTES, BUILD_INFO, HEALTH, ASSETS))
+FAST_PATHS.update(path.encode() for path in (*ROUTES, BUILD_INFO, *PROBES, ASSETS))
 
 _JSON = (b"content-type", b"application/json; charset=utf-8")
 _TEXT = (b"content-type", TEXT_TYPE.encode())
@@ -103,9 +110,9 @@ class FastPath:
     async def _public(self, scope: Message) -> Reply | None:
         """Return the reply of a view without authentication; None for other paths."""
         path: str = scope["path"]
-        if path == HEALTH:
+        if (probe := PROBES.get(path)) is not None:
             scope["coder_route"] = path
-            status, body = health_answer(self._ctx)
+            status, body = probe(self._ctx)
             return status, [_TEXT], body
         if path.startswith(ASSETS):
             if "//" in path:

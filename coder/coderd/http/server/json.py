@@ -28,9 +28,10 @@ from coder.base.errors import causes
 from coder.coderd.http.server.body_bounds import check_json
 from coder.coderd.http.server.body_reading import received
 from coder.coderd.http.server.declarations import declared
+from coder.coderd.http.server.json_faults import explain_document, explain_fault
 from coder.coderd.http.server.path_objects import require_path_objects
 from coder.coderd.services.foundation.field_checks import check_request
-from coder.domain.foundation.go_uuid import NotUuid, parse_uuid
+from coder.domain.foundation.go_json import explain_syntax, explain_type
 from coder.domain.foundation.search import explain_time, parse_rfc3339
 from coder.domain.foundation.zero import NIL_UUID, ZERO_TIME
 
@@ -114,7 +115,7 @@ def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow
     if document is None:
         document = {}
     if not isinstance(document, dict):
-        raise Invalid(BAD_BODY, f"Expected an object, got {type(document).__name__}.")
+        raise Invalid(BAD_BODY, explain_document(document, kind))
     filled = with_zeros(document, kind)
     try:
         body = msgspec.convert(filled, kind)
@@ -122,7 +123,7 @@ def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow
         missing_field = re.search(r"missing required field `([^`]+)`", str(error))
         if missing_field:
             raise InvalidFields((missing_field[1], required_detail())) from error
-        raise Invalid(BAD_BODY, _explain_type(str(error), filled)) from error
+        raise Invalid(BAD_BODY, explain_fault(str(error), filled, kind)) from error
     _check_times(body, filled)
     check_new(body, required)
     return body
@@ -168,23 +169,6 @@ def _holds_times(kind: type[msgspec.Struct]) -> bool:
     return False
 
 
-_FAULT = re.compile(r"Invalid (UUID|RFC3339 encoded datetime) - at `\$((?:\.\w+|\[\d+\])+)`")
-
-
-def _explain_type(declaration: str, document: Any) -> str:
-    """Return Go's words for an invalid text that clients can see (an id, a time), else the decoder's message."""
-    fault = _FAULT.fullmatch(declaration)
-    if fault is None:
-        return declaration
-    value = document
-    for name, number in re.findall(r"\.(\w+)|\[(\d+)\]", fault[2]):
-        value = value[int(number)] if number else value[name]
-    if fault[1] != "UUID":
-        return explain_time(str(value))
-    uuid = parse_uuid(str(value))
-    return uuid.reason if isinstance(uuid, NotUuid) else declaration
-
-
 def check_new(body: msgspec.Struct, required: Sequence[str] = ()) -> None:
     """Check a new object by the table of field rules; services check changes, since they know the current state. Raises
     InvalidFields."""
@@ -199,13 +183,10 @@ def _decode(raw: bytes) -> Any:
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        if not raw.strip():
-            raise Invalid(BAD_BODY, "EOF") from error
         try:
             return _decode_as_go(raw)
         except (ValueError, RecursionError):
-            detail = "unexpected EOF" if "truncated" in str(error) else str(error)
-            raise Invalid(BAD_BODY, detail) from error
+            raise Invalid(BAD_BODY, explain_syntax(raw) or str(error)) from error
 
 
 def _decode_as_go(raw: bytes) -> Any:
@@ -249,7 +230,7 @@ def with_zeros(document: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
             elif value is None:
                 filled.pop(name, None)
         elif type(value) is int and not -_INT64 <= value < _INT64:
-            raise Invalid(BAD_BODY, f"{name} is out of range")
+            raise Invalid(BAD_BODY, explain_type(value, "int64", f"{kind.__name__}.{name}"))
         elif nested is not None:
             if isinstance(value, dict):
                 filled[name] = with_zeros(value, nested)

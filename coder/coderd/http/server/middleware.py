@@ -42,9 +42,9 @@ _CONSTANT = (
 )
 _VARY = ((b"vary", b"Origin"), (b"vary", b"Cookie"))
 _ROUTE_ARGUMENT = re.compile(r"<(?:[^:>]*:)?([^>]*)>")
-_ANY_HOST = ("/healthz", "/derp", "/latency-check", "/api/v2/replicas")
+_ANY_HOST = ("/healthz", "/livez", "/readyz", "/derp", "/latency-check", "/api/v2/replicas")
 """Paths that load balancers, relays and other replicas request under any host name."""
-_QUIET = ("/healthz", "/latency-check", "/derp/latency-check", "/bin/", "/assets/", "/icon/")
+_QUIET = ("/healthz", "/livez", "/readyz", "/latency-check", "/derp/latency-check", "/bin/", "/assets/", "/icon/")
 
 
 @cache  # bounded by the server's number of routes

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from enum import Enum
 from typing import Any, TypeVar
 
 from quart import Response, request, websocket
 
 from coder.api.base import codec
+from coder.appproxy.upgrades.handshake import ACCEPT_FAILED, HandshakeRefusal, explain_handshake
 from coder.coderd.http.server.auth import context, current_caller
 from coder.coderd.http.server.quart_fixes import at_end
 from coder.coderd.services.access.recheck_rights import run_while_allowed
@@ -101,11 +103,22 @@ async def _send(value: Any) -> None:
     await websocket.send(codec.encode(value).decode())
 
 
-def needs_upgrade() -> Response:
+class UpgradeRefusal(Enum):
+    """Message of a stream requested without a WebSocket handshake, and what begins its detail."""
+
+    RPC = ACCEPT_FAILED, ""
+    EVENTS = "Internal error setting up server-sent events.", "cannot establish connection: "
+    NOTICES = "Failed to upgrade connection to websocket.", ""
+    FORM = "Failed to accept WebSocket.", ""
+
+
+def needs_upgrade(refusal: UpgradeRefusal = UpgradeRefusal.RPC) -> Response:
     """Refuse a stream requested without a WebSocket handshake: upstream's 426, a line and then JSON."""
-    connection = request.headers.get("Connection", "")
-    message = f'WebSocket protocol violation: Connection header "{connection}" does not contain Upgrade'
-    body = message.encode() + b"\n" + codec.encode({"message": "Failed to accept websocket.", "detail": message})
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    found = explain_handshake("GET", headers, any_origin=True) or HandshakeRefusal(426, "no WebSocket handshake")
     return Response(
-        body, 426, {"Connection": "Upgrade", "Upgrade": "websocket"}, content_type="text/plain; charset=utf-8"
+        found.body_with(*refusal.value),
+        426,
+        {"Connection": "Upgrade", "Upgrade": "websocket"},
+        content_type="text/plain; charset=utf-8",
     )

@@ -48,7 +48,7 @@ _PARTS = (".js", ".css", ".woff2", ".woff")
 a page would be a kilobyte for each."""
 _CODINGS = {"br": ".br", "gzip": ".gz"}
 """Content codings of assets in order of preference, and the suffixes of their files."""
-_FOREVER = "public, max-age=31536000, immutable"
+FOREVER = "public, max-age=31536000, immutable"
 _EMPTY_PAGE = "<!doctype html><html><head><title>Coder</title></head><body><p>{}</p></body></html>"
 _SOURCE = re.compile(r"[A-Za-z0-9.:*\[\]-]+")
 """Host of a Content-Security-Policy."""
@@ -59,21 +59,21 @@ _PERMISSIONS = (
 )
 
 
-def _from_files(view: View) -> View:
+def from_files(view: View) -> View:
     """Wrap views that are not routes of the API, which have declarations."""
     view.budgets = (FROM_FILES,)  # type: ignore[attr-defined]
     return view
 
 
 @blueprint.route("/install.sh", methods=["GET", "HEAD"])
-@_from_files
+@from_files
 async def install_script() -> Response:
     text = install_sh(context().access_url, BUILD_VERSION)
     return framed(Response(text, content_type="text/plain; charset=utf-8"))
 
 
 @blueprint.route("/install.ps1", methods=["GET", "HEAD"])
-@_from_files
+@from_files
 async def install_powershell() -> Response:
     text = install_ps1(context().access_url, BUILD_VERSION)
     return framed(Response(text, content_type="text/plain; charset=utf-8"))
@@ -81,7 +81,7 @@ async def install_powershell() -> Response:
 
 @blueprint.route("/", defaults={"path": ""}, methods=[*_METHODS, "POST"])  # recorded: POST on the start page
 @blueprint.route("/<page:path>", methods=_METHODS)
-@_from_files
+@from_files
 async def page(path: str) -> Response:
     answer = answer_file(
         context(), path, request.headers.get("If-None-Match", ""), request.headers.get("Accept-Encoding", "")
@@ -115,7 +115,7 @@ def answer_file(ctx: Context, path: str, known_tag: str, accepted: str) -> tuple
     varies = [] if coding is None else [("Vary", "Accept-Encoding")]
     if known_tag == tag:
         return 304, [("Content-Type", "text/html; charset=utf-8"), ("ETag", tag), *varies, *frame_headers(ctx)], b""
-    cached = _FOREVER if "/assets/" in f"/{path}" else "no-cache"
+    cached = FOREVER if "/assets/" in f"/{path}" else "no-cache"
     headers = [("Content-Type", kind_of_file), ("ETag", tag), ("Cache-Control", cached), *varies]
     if coding:
         headers.append(("Content-Encoding", coding))

@@ -14,6 +14,7 @@ from coder.coderd.http.server.declarations import NOTHING, TEXT
 from coder.coderd.http.server.json import message, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.services.site.health import is_database_away
+from coder.coderd.services.site.probes import liveness_faults, readiness_faults
 from coder.domain.access.rate_budgets import unlimited
 from coder.domain.access.route_scopes import PUBLIC
 
@@ -28,8 +29,7 @@ TEXT_TYPE = "text/plain; charset=utf-8"
 
 @route(blueprint, "GET", "/healthz", scope=PUBLIC, budget=_PROBE, answers=TEXT, others={503: TEXT})
 async def healthz() -> Response:
-    """Return whether this server can serve requests, for load balancers. A mere liveness probe uses
-    `/latency-check`."""
+    """Return whether this server has its database, for load balancers; `/readyz` says more."""
     status, body = health_answer(context())
     return Response(body, status, content_type=TEXT_TYPE)
 
@@ -37,6 +37,34 @@ async def healthz() -> Response:
 def health_answer(ctx: Context) -> tuple[int, bytes]:
     """Return status and body of `/healthz`."""
     return (503, b"the database does not answer") if is_database_away(ctx) else (200, b"OK")
+
+
+@route(blueprint, "GET", "/livez", scope=PUBLIC, budget=_PROBE, answers=TEXT, others={503: TEXT})
+async def livez() -> Response:
+    """Return whether this server lives, for liveness probes: a failure means that a restart helps."""
+    status, body = liveness_answer(context())
+    return Response(body, status, content_type=TEXT_TYPE)
+
+
+@route(blueprint, "GET", "/readyz", scope=PUBLIC, budget=_PROBE, answers=TEXT, others={503: TEXT})
+async def readyz() -> Response:
+    """Return whether this server is ready for requests, for readiness probes, with one line for each cause."""
+    status, body = readiness_answer(context())
+    return Response(body, status, content_type=TEXT_TYPE)
+
+
+def liveness_answer(ctx: Context) -> tuple[int, bytes]:
+    """Return status and body of `/livez`."""
+    return _probe_answer(liveness_faults(ctx))
+
+
+def readiness_answer(ctx: Context) -> tuple[int, bytes]:
+    """Return status and body of `/readyz`."""
+    return _probe_answer(readiness_faults(ctx))
+
+
+def _probe_answer(faults: list[str]) -> tuple[int, bytes]:
+    return (503, "\n".join(faults).encode()) if faults else (200, b"OK")
 
 
 @route(blueprint, "GET", "/latency-check", scope=PUBLIC, budget=_PROBE, answers=TEXT)

@@ -80,7 +80,7 @@ async def _values(ctx: Context) -> dict[str, str]:
     values |= {
         "csrf-token": request.cookies.get("csrf_token") or str(request.scope.get("coder_csrf", "")),
         "build-info": build_info(ctx),
-        "docs-url": ctx.config.docs_url,
+        "docs-url": appearance.docs_url,
         "logo-url": appearance.logo_url,
         "application-name": appearance.application_name or "Coder",
         "web-terminal-renderer": ctx.config.web_terminal_renderer,

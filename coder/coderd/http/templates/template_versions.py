@@ -25,6 +25,7 @@ from coder.api.templates.template_versions import (
     TemplateVersionVariable,
 )
 from coder.api.workspaces.builds import WorkspaceResource
+from coder.base.json_types import JsonObject
 from coder.coderd.http.provisioning.job_logs import send_job_logs, stream_job_logs
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
@@ -32,7 +33,7 @@ from coder.coderd.http.server.declarations import LIMIT, TEXT
 from coder.coderd.http.server.json import decoded, message, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
-from coder.coderd.http.server.streams import needs_upgrade, while_allowed
+from coder.coderd.http.server.streams import UpgradeRefusal, needs_upgrade, while_allowed
 from coder.coderd.services.people.organizations import resolve_organization
 from coder.coderd.services.templates.dynamic_parameters import ParameterForm, open_form
 from coder.coderd.services.templates.versions import (
@@ -235,7 +236,7 @@ async def post_evaluate(version: str) -> Response:
 @route(blueprint, "GET", f"{_VERSION}/dynamic-parameters", scope="template:read", others={426: TEXT}, refuses=(425,))
 async def get_dynamic_parameters(version: str) -> Response:
     await _form(version)
-    return needs_upgrade()
+    return needs_upgrade(UpgradeRefusal.FORM)
 
 
 @route(
@@ -278,7 +279,7 @@ async def _converse(form: ParameterForm, owner_id: UUID) -> None:
         await _send(await form.answer(body.id, owner_id, inputs))
 
 
-async def _send(answer: dict[str, object]) -> None:
+async def _send(answer: JsonObject) -> None:
     await websocket.send(codec.encode(answer).decode())
 
 

@@ -19,7 +19,7 @@ from coder.coderd.http.server.declarations import EVENTS, TEXT, search
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
-from coder.coderd.http.server.streams import events_over_websocket, needs_upgrade, over_websocket, sse
+from coder.coderd.http.server.streams import UpgradeRefusal, events_over_websocket, needs_upgrade, over_websocket, sse
 from coder.coderd.services.people import organizations, quotas, users
 from coder.coderd.services.people.organizations import resolve_organization
 from coder.coderd.services.workspaces import (
@@ -206,7 +206,7 @@ async def watch(workspace: str) -> Response:
 )
 async def watch_without_upgrade(workspace: str) -> Response:
     await workspaces.get_workspace(context(), subject(), path_uuid(workspace), include_deleted=True)
-    return needs_upgrade()
+    return needs_upgrade(UpgradeRefusal.EVENTS)
 
 
 @route(blueprint, WEBSOCKET, "/workspaces/<id:workspace>/watch-ws", scope="workspace:read")

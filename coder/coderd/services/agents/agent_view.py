@@ -20,6 +20,7 @@ from coder.api.agents.agents import (
     WorkspaceAppStatus,
 )
 from coder.base.json_types import Json
+from coder.coderd.services.foundation.documentation import troubleshooting_url
 from coder.coderd.store.agents.agent_apps import AppDetail, AppRow, AppStatusRow
 from coder.coderd.store.agents.agent_scripts import ScriptRow
 from coder.coderd.store.agents.agents import AgentRow, LogSourceRow
@@ -69,8 +70,7 @@ def view_context(ctx: Context, workspace_name: str, owner_username: str, *, reve
 
 def planned_context(ctx: Context, *, reveals: bool) -> AgentViewContext:
     """Return the context for agents that an import or dry run planned: no workspace has them."""
-    url = ctx.config.agent_fallback_troubleshooting_url or TROUBLESHOOTING_URL
-    return AgentViewContext(now=ctx.clock.now(), reveals=reveals, troubleshooting_url=url)
+    return AgentViewContext(now=ctx.clock.now(), reveals=reveals, troubleshooting_url=troubleshooting_url(ctx))
 
 
 def status_of(agent: AgentRow, now: datetime, inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT) -> str:
@@ -219,6 +219,3 @@ def _present_script(row: ScriptRow, context: AgentViewContext) -> WorkspaceAgent
         exit_code=row.exit_code if row.exit_code is not None else UNSET,
         status=cast("Any", row.status) or UNSET,
     )
-
-
-TROUBLESHOOTING_URL = "https://coder.com/docs/admin/templates/troubleshooting"

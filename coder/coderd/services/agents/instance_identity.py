@@ -27,10 +27,12 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from coder.api.base.refusals import Conflict, Invalid, NotFound, Unauthenticated
+from coder.api.field_rules.rules import explain_base64
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.coderd.services.foundation.outgoing_requests import SMALL, fetch
 from coder.coderd.store.agents import agents as agent_store
+from coder.domain.foundation.go_json import explain_rest
 from coder.domain.foundation.web_addresses import split_untrusted
 
 if TYPE_CHECKING:
@@ -72,6 +74,11 @@ class Clouds:
         """Return the instance id in a token of Compute Engine. Raises Unauthenticated, Invalid."""
         import jwt
 
+        parts = len(token.split("."))
+        if parts != 3:
+            raise Unauthenticated(
+                "Invalid GCP identity.", f"idtoken: invalid token, token must have three segments; found {parts}"
+            )
         try:
             key = await self._google_key(str(jwt.get_unverified_header(token).get("kid", "")))
             claims: dict[str, Any] = jwt.decode(
@@ -113,7 +120,8 @@ class Clouds:
         try:
             instance_id = json.loads(document)["instanceId"]
         except (ValueError, RecursionError, KeyError, TypeError) as error:
-            raise _not_aws("parse document: it is no JSON with an instanceId") from error
+            reason = explain_rest(document.encode()) or "it is no JSON with an instanceId"
+            raise _not_aws(f"parse document: {reason}") from error
         try:
             # The metadata service returns Base64 in lines.
             raw = base64.b64decode("".join(signature.split()), validate=True)
@@ -137,8 +145,11 @@ class Clouds:
         """Return the machine id in an attested document. Raises Unauthenticated."""
         from coder.coderd.services.agents.signed_message import MessageRefused, open_untrusted
 
+        encoded = "".join(signature.split())
         try:
-            signed = open_untrusted(base64.b64decode("".join(signature.split()), validate=True))
+            if not_base64 := explain_base64(encoded):
+                raise ValueError(f"decode base64: {not_base64}")
+            signed = open_untrusted(base64.b64decode(encoded, validate=True))
             await self._trust_azure(signed.signer, list(signed.others))
             machine_id = json.loads(signed.content)["vmId"]
         except (ValueError, RecursionError, KeyError, TypeError, MessageRefused, CoderError) as error:

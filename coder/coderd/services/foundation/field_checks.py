@@ -30,7 +30,7 @@ def _refusal(faults: list[Fault]) -> Refusal:
     )
 
 
-def check_fields(*fields: tuple[str, Any, Rules]) -> None:
+def check_fields(*fields: tuple[str, Any, Rules[Any]]) -> None:
     """Check values that do not come from a request: (name, value, rules). Raises InvalidFields."""
     faults = [fault for name, value, rules in fields if (fault := first_fault(name, value, rules)) is not None]
     if faults:

@@ -72,6 +72,8 @@ class ThisProcess:
     "Further kinds of messages that this process answers."
     counts: SharedCounts | None = None
     "Counters of rate limits that all processes share."
+    missing: dict[str, float] = field(default_factory=dict)
+    "Duties that no ready process has, and when that was first seen."
     on_change: list[Callable[[], None]] = field(default_factory=list)
     "Called after the siblings have changed."
 
@@ -91,6 +93,12 @@ class ThisProcess:
         if self.has(duty):
             return None
         return next((sibling for sibling in self.siblings.values() if duty in sibling.duties), None)
+
+    def missing_since(self, now: float) -> dict[str, float]:
+        """Return the duties that no ready process of this server has, and since when: as far as earlier calls saw."""
+        held = self.duties.union(*(sibling.duties for sibling in self.siblings.values()))
+        self.missing = {duty: self.missing.get(duty, now) for duty in DUTIES - held}
+        return self.missing
 
     def instance(self, number: int) -> Sibling | None:
         """Return the sibling with this instance number."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Unauthenticated
+from coder.base.json_types import JsonObject
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.passwords import verify_password
 from coder.coderd.services.login import sessions
@@ -43,7 +44,13 @@ async def begin_conversion(ctx: Context, user: UserRow, to_type: str, password: 
     now = ctx.clock.now()
     expires = now + CONVERSION_LIFETIME
     key = await ctx.services.signing_keys.get(_CONVERSION)
-    claims = {"sub": str(user.id), "to": to_type, "state": state, "by": proof_of(user), "exp": int(expires.timestamp())}
+    claims: JsonObject = {
+        "sub": str(user.id),
+        "to": to_type,
+        "state": state,
+        "by": proof_of(user),
+        "exp": int(expires.timestamp()),
+    }
     return state, sign(key, claims), expires
 
 

@@ -6,7 +6,7 @@ has no setting. The rules for reading claims are `domain/login/identity.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -82,7 +82,7 @@ async def _groups(
 ) -> None:
     settings = await load_group_sync(tx, organization_id)
     field, pattern, make = settings.field, settings.regex_filter, settings.auto_create_missing_groups
-    mapping: Mapping[str, Any] = settings.mapping or {}
+    mapping: Mapping[str, str | Sequence[str]] = settings.mapping or {}
     if not field and is_default and ctx.config.oidc_group_field:
         field, pattern, make = (
             ctx.config.oidc_group_field,

@@ -20,6 +20,7 @@ from coder.api.proxies.proxies import Replica
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.access.authorization import require
+from coder.coderd.services.foundation.database_clock import DatabaseClock, skew_of
 from coder.coderd.services.foundation.sibling_messages import SiblingAwayError, SiblingMessage, send_message
 from coder.coderd.services.foundation.this_process import Sibling, same_machine
 from coder.coderd.store.engine.errors import DatabaseAwayError
@@ -30,6 +31,7 @@ from coder.mesh.relay import DerpServer, DerpTransport, keep_meshed
 from coder.tailnet.relay_mesh import RelayMesh
 
 if TYPE_CHECKING:
+    from coder.base.clock import Clock
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.services.foundation.this_replica import ThisReplica
     from coder.coderd.services.network.replica_coordination import Bridge
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
 RENEW = 10.0
 DEAD = 35.0
 """Seconds until a replica counts as dead; three renewals may be late."""
+
+MAX_SKEW = 5.0
+"""Seconds by which a server's clock may differ from the database's before the health report says so."""
 
 _log = get_logger("replicas")
 
@@ -56,7 +61,10 @@ class Replicas:
 
     async def renew(self, nursery: trio.Nursery) -> None:
         """Write this replica's row, and apply the rows of the others."""
-        ctx, now = self._ctx, self._ctx.clock.now()
+        ctx = self._ctx
+        if isinstance(ctx.clock, DatabaseClock):
+            await ctx.clock.follow(ctx.db)
+        now = ctx.clock.now()
         began = ctx.clock.monotonic()
         row = ReplicaRow(
             self._me.id,
@@ -67,7 +75,7 @@ class Replicas:
             self._me.started_at,
             now,
             BUILD_VERSION,
-            "",
+            skew_text(ctx.clock),
         )
         self.rows = await ctx.db.run(store.put_replica, row, now - timedelta(seconds=DEAD))
         self._latency_us = int((ctx.clock.monotonic() - began) * 1e6)
@@ -190,6 +198,14 @@ async def list_replicas(ctx: Context, subject: Subject) -> list[Replica]:
         )
         for row in rows
     ]
+
+
+def skew_text(clock: Clock) -> str:
+    """Return what to say about the difference between this machine's clock and the database's; empty if it is small."""
+    seconds = skew_of(clock)
+    if abs(seconds) <= MAX_SKEW:
+        return ""
+    return f"the clock is {abs(seconds):.0f} seconds {'ahead of' if seconds > 0 else 'behind'} the database's"
 
 
 def one_of_each_machine(rows: Iterable[ReplicaRow]) -> list[ReplicaRow]:

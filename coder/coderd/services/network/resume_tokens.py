@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Unauthenticated
+from coder.base.json_types import JsonObject
 from coder.domain.foundation.signed_tokens import TokenRefused, header_untrusted, sign, verify
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def digest_of(keys: tuple[bytes, ...]) -> str:
 async def issue(ctx: Context, peer_id: UUID, binding: ResumeBinding) -> ResumeToken:
     key = await ctx.services.signing_keys.get(FEATURE)
     expires_at = ctx.clock.now() + LIFETIME
-    claims = {
+    claims: JsonObject = {
         "sub": str(peer_id),
         "exp": int(expires_at.timestamp()),
         "user": str(binding.user_id),

@@ -271,9 +271,9 @@ def clean_mapping(mapping: Mapping[str, Sequence[str] | None] | None) -> dict[st
     return {value: list(names or ()) for value, names in (mapping or {}).items()}
 
 
-def changed_mapping(mapping: Mapping[str, Sequence[str]], change: MappingChange) -> dict[str, list[str]]:
+def changed_mapping(mapping: Mapping[str, Sequence[str]] | None, change: MappingChange) -> dict[str, list[str]]:
     """Return `mapping` after adding and removing pairs, without names that map to nothing."""
-    result = {value: list(names) for value, names in mapping.items()}
+    result = {value: list(names) for value, names in (mapping or {}).items()}
     for pair in change.remove:
         if pair.Gets in result.get(pair.Given, ()):
             result[pair.Given].remove(pair.Gets)
@@ -291,8 +291,8 @@ def _check_filter(expression: str | None) -> None:
         raise Invalid(BAD_BODY, f"error parsing regexp: {error}") from error
 
 
-def _check_ids(mapping: Mapping[str, Sequence[str]]) -> None:
-    for gets in mapping.values():
+def _check_ids(mapping: Mapping[str, Sequence[str]] | None) -> None:
+    for gets in (mapping or {}).values():
         for text in gets:
             try:
                 read_uuid(text)

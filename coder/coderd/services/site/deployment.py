@@ -19,6 +19,7 @@ from coder.api.site.deployment import (
 from coder.base.version import BUILD_VERSION
 from coder.coderd.config.settings import struct_value
 from coder.coderd.services.access.authorization import may
+from coder.coderd.services.foundation.documentation import documentation_url
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.site import site_settings
 from coder.domain.access.policy import Class, Subject
@@ -82,7 +83,7 @@ def _support_links(ctx: Context) -> list[LinkConfig]:
         return [LinkConfig(name=link["name"], target=link["target"], icon=link.get("icon", "")) for link in configured]
     bug = "https://github.com/coder/coder/issues/new?labels=needs+triage&body=Version: "
     return [
-        LinkConfig(name="Documentation", target=ctx.config.docs_url, icon="docs"),
+        LinkConfig(name="Documentation", target=documentation_url(ctx), icon="docs"),
         LinkConfig(name="Report a bug", target=f"{bug}[`{BUILD_VERSION}`](https://github.com/coder/coder)", icon="bug"),
         LinkConfig(name="Join the Coder Discord", target="https://discord.gg/coder", icon="chat"),
         LinkConfig(name="Star the Repo", target="https://github.com/coder/coder", icon="star"),
@@ -95,7 +96,7 @@ async def appearance(ctx: Context) -> AppearanceConfig:
     return AppearanceConfig(
         application_name=chosen.application_name if chosen else "",
         logo_url=chosen.logo_url if chosen else "",
-        docs_url=ctx.config.docs_url,
+        docs_url=documentation_url(ctx),
         service_banner=chosen.service_banner if chosen else BannerConfig(enabled=False),
         announcement_banners=chosen.announcement_banners if chosen else [],
         support_links=_support_links(ctx),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections import Counter
 from datetime import timedelta
 from statistics import median
@@ -27,7 +28,10 @@ from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION, versions_match
 from coder.coderd.services.apps.session_handover import app_host
+from coder.coderd.services.foundation.database_clock import skew_of
 from coder.coderd.services.foundation.outgoing_requests import SMALL
+from coder.coderd.services.foundation.this_process import same_machine
+from coder.coderd.services.network.replicas import one_of_each_machine, skew_text
 from coder.coderd.services.provisioning import provisioners
 from coder.coderd.services.proxies import workspace_proxies
 from coder.coderd.store.access import build_keys
@@ -82,7 +86,7 @@ async def check_access_url(ctx: Context) -> AccessURLReport:
 
 def _lost_processes(ctx: Context) -> list[HealthMessage]:
     """Return a warning for each process of this server that was lost in the last hour, and for its last cause."""
-    since = (ctx.clock.now() - LOST_FOR).timestamp()
+    since = (ctx.clock.now() - LOST_FOR).timestamp() + skew_of(ctx.clock)  # the supervisor has the machine's clock
     recent = [incident for incident in ctx.process.incidents if incident.at >= since]
     last = {incident.name: incident for incident in recent}
     counts = Counter(incident.name for incident in recent)
@@ -147,15 +151,16 @@ async def check_database(ctx: Context) -> DatabaseReport:
     latency = timedelta(seconds=median(times))
     slow = latency >= threshold
     text = f"Median database ping over {_PINGS} pings is {latency / timedelta(milliseconds=1):.1f} ms"
+    warnings = [*([_message("EDB02", text)] if slow else []), *_unlimited_tokens(unlimited), *_skewed_clocks(ctx)]
     return DatabaseReport(
         dismissed=False,
         healthy=not slow,
         latency=format_duration(latency),
         latency_ms=int(latency / timedelta(milliseconds=1)),
         reachable=True,
-        severity="warning" if slow or unlimited else "ok",
+        severity="warning" if warnings else "ok",
         threshold_ms=int(threshold / timedelta(milliseconds=1)),
-        warnings=[*([_message("EDB02", text)] if slow else []), *_unlimited_tokens(unlimited)],
+        warnings=warnings,
     )
 
 
@@ -168,6 +173,21 @@ def _unlimited_tokens(count: int) -> list[HealthMessage]:
         "The next build of each workspace replaces its token."
     )
     return [_message("EUNKNOWN", text)]
+
+
+def _skewed_clocks(ctx: Context) -> list[HealthMessage]:
+    """Return a warning for each server whose clock differs from the database's."""
+    me = ctx.services.this_replica.id
+    others = [row for row in ctx.services.relay.replicas.rows if not same_machine(row.id, me)]
+    texts = [
+        (socket.gethostname(), skew_text(ctx.clock)),
+        *((row.hostname, row.error) for row in one_of_each_machine(others)),
+    ]
+    return [
+        _message("EUNKNOWN", f"Server {host}: {text}. Synchronize it, for instance with NTP.")
+        for host, text in texts
+        if text
+    ]
 
 
 def database_failure(ctx: Context, error: str) -> DatabaseReport:

@@ -74,7 +74,7 @@ async def send(ctx: Context, subject: Subject, owner_id: UUID, reference: str, t
     view = await load_task(ctx, subject, owner_id, reference, "update")
     await _require_connect(ctx, subject, view)
     if not text:
-        raise Invalid("Task input is required.", validations=[("input", "must not be empty")])
+        raise Invalid("Task input is required.")
     app = _active_app(ctx, view)
     answer = await _call_app(ctx, app, "GET", "status")
     state = _field(answer, "status")

@@ -29,7 +29,7 @@ _LETTERS = string.ascii_lowercase + string.digits
 
 def missing_input() -> Invalid:
     """Return the refusal of an empty prompt."""
-    return Invalid("Task input is required.", validations=[("input", "must not be empty")])
+    return Invalid("Task input is required.")
 
 
 async def check_version(tx: Tx, subject: Subject, version_id: UUID) -> UUID:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from coder.api.base.refusals import Invalid, TooEarly
+from coder.base.json_types import JsonObject as Json
 from coder.coderd.services.access.authorization import knows_user
 from coder.coderd.services.foundation.sandbox import Documents, SandboxEvaluationError
 from coder.coderd.services.templates.template_files import stored_template
@@ -21,7 +22,7 @@ from coder.coderd.store.workspaces import build_owner as owner_store
 from coder.coderd.store.workspaces.build_owner import OwnerFacts
 from coder.domain.access.policy import Subject
 from coder.domain.rendering.module_scope import RenderRequest
-from coder.domain.rendering.parameters import Json, diagnostic
+from coder.domain.rendering.parameters import diagnostic
 from coder.domain.rendering.static import render_static
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coder.api.templates.templates import TemplateExample
+from coder.base.json_types import as_object
 from coder.base.yaml_documents import read_document
 from coder.coderd.services.access.authorization import require
 from coder.domain.access.policy import Class
@@ -84,7 +85,7 @@ def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     if not text.startswith("---\n"):
         return {}, text
     matter, separator, rest = text[4:].partition("\n---\n")
-    return (read_document(matter) or {}, rest.lstrip("\n")) if separator else ({}, text)
+    return ({**as_object(read_document(matter))}, rest.lstrip("\n")) if separator else ({}, text)
 
 
 def _pack(folder: Path) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+import zipfile
 from datetime import timedelta
 from typing import TYPE_CHECKING, BinaryIO, cast
 from uuid import UUID
@@ -51,7 +52,9 @@ async def upload(ctx: Context, subject: Subject, content_type: str, content: Bin
         try:
             await trio.to_thread.run_sync(archives.zip_to_tar, content, tar, limiter=_CONVERSIONS)
         except archives.ArchiveError as error:
-            raise Invalid("Failed to convert zip archive to tar.", str(error)) from error
+            if zipfile.is_zipfile(content):
+                raise Invalid("Failed to convert zip archive to tar.", str(error)) from error
+            raise Invalid("Incomplete .zip archive file.", "zip: not a valid zip file") from error
         return await _keep(ctx, subject, tar)
 
 
@@ -102,8 +105,7 @@ async def download(ctx: Context, subject: Subject, file_id: UUID, target_format:
     if head is None or not await _may_read(ctx, subject, head):
         raise NotFound
     if target_format not in {"", "zip"}:
-        detail = f"{head.mimetype} cannot become {target_format}."
-        raise Invalid(f'Unsupported conversion format "{target_format}"', detail)
+        raise Invalid(f'Unsupported conversion format "{target_format}"')
     stored = await _copy(ctx, file_id)
     if not target_format:
         return head.mimetype, stored

@@ -24,6 +24,10 @@ _BROKEN = (OSError, InterfaceError, InternalClientError)
 in an unknown state."""
 
 
+READ_ONLY = "25006"
+"""SQLSTATE of a server that became a standby: we use no read-only transactions."""
+
+
 class DatabaseAwayError(CoderError):
     """The database cannot be reached, or closed the connection.
 
@@ -68,7 +72,8 @@ class Availability:
 def means_unavailable(error: Exception) -> bool:
     """Return whether the database was unavailable, rather than refused a statement.
 
-    SQLSTATE class 08 is the connection; 57P01 to 57P03: it is shutting down, has crashed, is starting.
+    SQLSTATE class 08 is the connection; 57P01 to 57P03: it is shutting down, has crashed, is starting; 25006: it is a
+    standby.
     """
     if isinstance(error, DBAPIError):
         return error.connection_invalidated or _is_state_of_absence(getattr(error.orig, "sqlstate", None))
@@ -79,4 +84,4 @@ def means_unavailable(error: Exception) -> bool:
 
 
 def _is_state_of_absence(sqlstate: object) -> bool:
-    return str(sqlstate or "").startswith(("08", "57P01", "57P02", "57P03"))
+    return str(sqlstate or "").startswith(("08", "57P01", "57P02", "57P03", READ_ONLY))

@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import tarfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,9 +25,11 @@ from sqlalchemy import text
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.version import BUILD_VERSION
+from coder.coderd.store.engine.connection_string import parse_connection_string
 from coder.coderd.store.engine.database import open_database
 from coder.coderd.store.engine.migrate import known_revisions, require_deployment
 from coder.coderd.store.engine.postgres import client_program, run_postgres
+from coder.net.aws_login import PARAMETER, login_of
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -167,7 +169,7 @@ async def _load(url: str, dump: Path, programs: Programs) -> None:
 
 async def _run(programs: Programs, name: str, args: list[str], url: str, **streams: Any) -> None:
     program, options = client_program(programs.data_path, name, programs.bin_dir)
-    public, password = _without_password(url)
+    public, password = await trio.to_thread.run_sync(_without_password, url)
     options |= {"env": child_env({"PGPASSWORD": password} if password else None)} | streams
     command = [str(program), *args, f"--dbname={public}"]
 
@@ -182,11 +184,21 @@ async def _run(programs: Programs, name: str, args: list[str], url: str, **strea
 
 def _without_password(url: str) -> tuple[str, str]:
     """Split off the password: every user on the machine can read a command line."""
+    login = login_of(given := parse_connection_string(url).parameters)
+    if login is not None:
+        shown = {name: value for name, value in given.items() if name not in {PARAMETER, "password"}}
+        return _pairs({"sslmode": "require", **shown}), login.password()
     parts = urlsplit(url)
     if not parts.password:
         return url, ""
     user, _, host = parts.netloc.rpartition("@")
     return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}@{host}")), parts.password
+
+
+def _pairs(parameters: Mapping[str, str]) -> str:
+    """Return parameters in libpq's `key=value` form."""
+    quoted = {name: value.replace("\\", "\\\\").replace("'", "\\'") for name, value in parameters.items()}
+    return " ".join(f"{name}='{value}'" for name, value in quoted.items())
 
 
 def _private(path: Path) -> Any:

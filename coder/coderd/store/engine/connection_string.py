@@ -20,6 +20,7 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.coderd.store.engine.connection_tls import FILES, MODES, tls_arguments
 from coder.coderd.store.engine.password_file import find_password
+from coder.net.aws_login import PARAMETER, login_of
 
 _WAY = "Write postgres://user:password@host:5432/name, or host=… user=… dbname=…."
 _SCHEME = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
@@ -27,7 +28,9 @@ _QUERY = re.compile(r"[A-Za-z_][\w.]*=[^&]*(?:&[A-Za-z_][\w.]*=[^&]*)*")
 _HOSTS = re.compile(r"(?:\[[^\]]*\]|[^\[\]/?#@:,]*)(?::\d*)?(?:,(?:\[[^\]]*\]|[^\[\]/?#@:,]*)(?::\d*)?)*")
 _PAIR = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|((?:[^\s'\\]|\\.)*))(?=\s|$)")
 
-_LOGIN = frozenset({"host", "port", "user", "password", "dbname", "database", "passfile", "service", "servicefile"})
+_LOGIN = frozenset(
+    {"host", "port", "user", "password", "dbname", "database", "passfile", "service", "servicefile", PARAMETER}
+)
 PASSED = frozenset({"target_session_attrs", "krbsrvname", "gsslib"})
 """Parameters the driver takes under their own names."""
 SOCKET = ("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")
@@ -92,7 +95,11 @@ class ConnectionString:
                 arguments[name] = given[name]
         if database := given.get("dbname") or given.get("database"):
             arguments["database"] = database
-        if self._password_of_file(hosts, ports) is not None:
+        login = login_of(given)
+        if login is not None:
+            arguments["password"] = login.for_driver
+            given = {"sslmode": "require", **given}
+        elif self._password_of_file(hosts, ports) is not None:
             # Read for each connection: programs that renew passwords rewrite the file.
             arguments["password"] = lambda: self._password_of_file(hosts, ports) or ""
         if given.get("connect_timeout", "0") != "0":
@@ -142,6 +149,7 @@ def parse_connection_string(text: str, environment: Mapping[str, str] | None = N
         raise CoderError("bad_database_url", "the Postgres URL cannot be read", _WAY)
     given = _of_service(given, os.environ if environment is None else environment) | given
     _check(given)
+    login_of(given)
     return ConnectionString(given)
 
 

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
@@ -30,7 +30,7 @@ from coder.coderd.store.access.auth_changes import take_mark, watch_statements
 from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability, DatabaseAwayError, means_unavailable
 from coder.coderd.store.engine.connection_string import parse_connection_string
 from coder.coderd.store.engine.listening import Listeners, PgListening, PgNotificationCounters
-from coder.coderd.store.engine.new_connections import prepare_connections
+from coder.coderd.store.engine.new_connections import Connector, prepare_connections
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -149,6 +149,12 @@ class PoolState:
     idle: int
 
 
+def _with_password_in_thread(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments whose password, if it is read or signed for each connection, does not block other work."""
+    password = arguments.get("password")
+    return {**arguments, "password": lambda: asyncio.to_thread(password)} if callable(password) else arguments
+
+
 class Database:
     """Pool of at most `pool_size` connections to one Postgres database, and one that listens. Created by
     `open_database`."""
@@ -157,9 +163,11 @@ class Database:
         self, url: str, *, pool_size: int = 10, idle: int | None = None, now: Callable[[], float] = time.monotonic
     ) -> None:
         connection = parse_connection_string(url)
-        arguments = connection.arguments()
+        arguments = _with_password_in_thread(connection.arguments())
         self.connect_arguments = arguments
-        """Keyword arguments of `asyncpg.connect`."""
+        """Keyword arguments of `connect`."""
+        self.connect = Connector()
+        self.tcp_options: Mapping[str, int] = connection.socket_options()
         self._thread = LoopThread()
         # Connections above the number kept idle are opened for a burst and closed after it; 0 would mean no limit
         # there.
@@ -177,6 +185,7 @@ class Database:
             # Unnamed prepared statements would be planned each time; the cache below is per connection.
             connect_args={
                 **arguments,
+                "async_creator_fn": self.connect,
                 "prepared_statement_cache_size": 500,
             },
             json_deserializer=msgspec.json.decode,  # five times as fast as the standard library's
@@ -192,9 +201,7 @@ class Database:
         """Generation of identities and permissions; it grows with every change, before the author of the change is
         notified."""
         watch_statements(self._engine.sync_engine)
-        prepare_connections(
-            self._engine.sync_engine, connection.socket_options(), {**_SETTINGS, **connection.session_settings()}
-        )
+        prepare_connections(self._engine.sync_engine, self.tcp_options, {**_SETTINGS, **connection.session_settings()})
 
     async def run(self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run one transaction: commit when `fn(tx, …)` returns, roll back when it raises or the caller is cancelled.

@@ -10,12 +10,12 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-import asyncpg
 import trio
 
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
 from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability
+from coder.coderd.store.engine.new_connections import Connector, set_tcp_options
 
 RESYNC = "\x00resync"
 """Payload on every listening channel after the listening connection was reopened: notices may have been missed."""
@@ -34,6 +34,8 @@ class DatabaseLoop(Protocol):
     """Methods of the database that listening uses."""
 
     connect_arguments: dict[str, Any]
+    connect: Connector
+    tcp_options: Mapping[str, int]
     availability: Availability
 
     async def call(self, make: Callable[[], Coroutine[None, None, T]]) -> T: ...
@@ -235,8 +237,7 @@ class Listeners:
             with contextlib.suppress(trio.RunFinishedError):
                 token.run_sync_soon(lost.set)
 
-        arguments = self._database.connect_arguments
-        connection = await self._database.call(lambda: _open_listener(arguments, on_lost))
+        connection = await self._database.call(lambda: _open_listener(self._database, on_lost))
         self._connection = connection
         self._listening.clear()
         for channel in list(self._by_channel):
@@ -251,8 +252,9 @@ class Listeners:
                 self._dispatch(channel, RESYNC)
 
 
-async def _open_listener(arguments: Mapping[str, Any], on_lost: Callable[[], None]) -> Any:
-    connection = await asyncpg.connect(**{"timeout": 10, **arguments})
+async def _open_listener(database: DatabaseLoop, on_lost: Callable[[], None]) -> Any:
+    connection = await database.connect(only_host_timeout=10, **database.connect_arguments)
+    set_tcp_options(connection, database.tcp_options)
     connection.add_termination_listener(lambda _connection: on_lost())
     return connection
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 from sqlalchemy import text
 
-from coder.base.errors import CoderError
+from coder.base.errors import CoderError, explain_error
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
 from coder.coderd.store.engine.availability import DRIVER_ERRORS, DatabaseAwayError, means_unavailable
@@ -39,7 +39,7 @@ def known_revisions() -> list[str]:
 async def require_deployment(database: Database) -> None:
     """Require our tables. Raises CoderError `no_database` without them, since only a server creates them;
     `database_unreachable`."""
-    if not await _reached_revision(database):
+    if not await reached_revision(database):
         raise CoderError(
             "no_database",
             "the database has no tables of a deployment; the server creates them at its first start",
@@ -64,7 +64,7 @@ async def wait_for_database(database: Database, patience: float = PATIENCE) -> N
             if is_final or trio.current_time() + rest > until:
                 raise _unreachable(database, error) from error
             if not is_logged:
-                _log.warn("waiting for the PostgreSQL server", seconds=patience, error=error)
+                _log.warn("waiting for the PostgreSQL server", seconds=patience, error=explain_error(error))
                 is_logged = True
         else:
             return
@@ -91,7 +91,7 @@ def _as_list(value: Any) -> list[Any]:
 
 async def migrate(database: Database) -> None:
     """Apply the missing revisions. Raises CoderError `schema_newer`, `database_unreachable`."""
-    current = await _reached_revision(database)
+    current = await reached_revision(database)
     if _is_current(current):
         return
     _log.info("updating the database", from_revision=current or "nothing", to_revision=known_revisions()[-1])
@@ -111,7 +111,8 @@ def _is_current(revision: str) -> bool:
     return revision == known[-1]
 
 
-async def _reached_revision(database: Database) -> str:
+async def reached_revision(database: Database) -> str:
+    """Return the revision of the database's schema, "" without one. Raises CoderError `database_unreachable`."""
     try:
         return await database.read(_current_revision)
     except (*DRIVER_ERRORS, DatabaseAwayError) as error:

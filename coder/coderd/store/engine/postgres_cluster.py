@@ -199,7 +199,7 @@ def locked(cluster: Cluster) -> Any:
                 "data_dir_in_use",
                 f"another server is using {cluster.root.parent}",
                 "Stop it first, or choose another data directory.",
-            ) from error
+            ) from (None if isinstance(error, BlockingIOError) else error)
         yield
     finally:
         os.close(handle)

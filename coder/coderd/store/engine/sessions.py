@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-import asyncpg
 from asyncpg.exceptions import (
     DuplicatePreparedStatementError,
     InvalidSQLStatementNameError,
@@ -14,9 +13,10 @@ from asyncpg.exceptions import (
 )
 
 from coder.base.errors import CoderError
+from coder.coderd.store.engine.new_connections import Connector
 
 _TIMEOUT = 10.0
-"""Seconds to connect for the check."""
+"""Seconds to connect for the check, to a single host."""
 _SHARED_TIMEOUT = 2.0
 """Seconds until a statement that waits for another client's transaction proves that they share a session."""
 _SIGNS_OF_SHARING = (DuplicatePreparedStatementError, InvalidSQLStatementNameError)
@@ -41,7 +41,7 @@ async def require_own_sessions(arguments: Mapping[str, Any]) -> None:
 
 
 async def _are_sessions_shared(arguments: Mapping[str, Any]) -> bool:
-    options = {"timeout": _TIMEOUT, **arguments, "statement_cache_size": 0}
+    options = {"only_host_timeout": _TIMEOUT, **arguments, "statement_cache_size": 0}
     async with contextlib.AsyncExitStack() as stack:
         first, second = [await _connect(stack, options) for _ in range(2)]
         try:
@@ -59,6 +59,6 @@ async def _are_sessions_shared(arguments: Mapping[str, Any]) -> bool:
 
 
 async def _connect(stack: contextlib.AsyncExitStack, options: Mapping[str, Any]) -> Any:
-    connection: Any = await asyncpg.connect(**options)
+    connection: Any = await Connector()(**options)
     stack.callback(connection.terminate)
     return connection

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, select
+from sqlalchemy import Boolean, delete, literal_column, select
 from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.tables.node_keys import node_keys
@@ -18,6 +18,8 @@ MAX_KEYS = 1024
 """Keys kept for one owner, two a node; the oldest are deleted, so that an owner cannot fill the table."""
 
 _keys = node_keys.c
+_IS_NEW = literal_column("xmax = 0", Boolean)
+"""Whether an upsert inserted the row: one that it updated has the transaction in `xmax`."""
 
 
 async def known_keys(tx: Tx, keys: Sequence[bytes]) -> set[bytes]:
@@ -33,11 +35,11 @@ async def claim_keys(tx: Tx, keys: Sequence[bytes], owner: str, now: datetime) -
     fresh = insert(node_keys).values([{"key": key, "owner": owner, "seen_at": now} for key in sorted(keys)])
     claim = fresh.on_conflict_do_update(
         index_elements=["key"], set_={"seen_at": fresh.excluded.seen_at}, where=_keys.owner == fresh.excluded.owner
-    ).returning(_keys.key)
-    taken = {bytes(key) for (key,) in await tx.execute(claim)}
+    ).returning(_keys.key, _IS_NEW)
+    taken = {bytes(key): is_new for key, is_new in await tx.execute(claim)}
     foreign = [key for key in keys if key not in taken]
-    if foreign:
-        return foreign
+    if foreign or not any(taken.values()):
+        return foreign  # agents return with the keys they had
     oldest = select(_keys.key).where(_keys.owner == owner).order_by(_keys.seen_at.desc()).offset(MAX_KEYS)
     await tx.execute(delete(node_keys).where(_keys.key.in_(oldest)))
     return []

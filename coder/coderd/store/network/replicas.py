@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.engine.pubsub import notify_all
@@ -44,6 +44,12 @@ async def put_replica(tx: Tx, row: ReplicaRow, oldest: datetime) -> list[Replica
     await tx.execute(insert(replicas).values(values).on_conflict_do_update(index_elements=["id"], set_=values))
     await tx.execute(delete(replicas).where(replicas.c.updated_at < oldest))
     return await list_replicas(tx, oldest)
+
+
+async def database_time(tx: Tx) -> datetime:
+    """Return the database's clock."""
+    time: datetime = (await tx.execute(select(func.clock_timestamp()))).scalar_one()
+    return time
 
 
 async def list_replicas(tx: Tx, oldest: datetime) -> list[ReplicaRow]:

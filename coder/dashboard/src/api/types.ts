@@ -551,7 +551,7 @@ export interface DERPHealthReport {
   dismissed: boolean;
   healthy: boolean;
   netcheck_logs: string[];
-  regions: unknown;
+  regions: Record<string, DERPRegionReport>;
   severity: "error" | "ok" | "warning";
   warnings: HealthMessage[];
   error?: string;
@@ -855,7 +855,7 @@ export interface GroupMembersResponse {
 
 export interface GroupSyncSettings {
   field: string;
-  mapping: unknown;
+  mapping: Record<string, string[]> | null;
   regex_filter: string | null;
   auto_create_missing_groups: boolean;
   legacy_group_name_mapping?: unknown;
@@ -1282,7 +1282,7 @@ export interface OrganizationMemberWithUserData {
 
 export interface OrganizationSyncSettings {
   field: string;
-  mapping: unknown;
+  mapping: Record<string, string[]> | null;
   organization_assign_default: boolean;
 }
 
@@ -1682,7 +1682,7 @@ export interface Role {
 
 export interface RoleSyncSettings {
   field: string;
-  mapping: unknown;
+  mapping: Record<string, string[]> | null;
 }
 
 export interface RotatedAgentToken {

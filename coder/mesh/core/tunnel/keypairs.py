@@ -7,7 +7,8 @@ Obeys: the WireGuard paper, sections 5.4.6 and 6.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, cast
 
 from coder.mesh.core.crypto import batches
 from coder.mesh.core.crypto.aead import NONCE, ChaCha20Poly1305, InvalidTag
@@ -39,9 +40,11 @@ _MAPPED = bytes(10) + b"\xff\xff"
 # Eight bytes of fixed header, sixteen of source address (RFC 8200 section 3).
 _SOURCE_END = 24
 _NO_HEAD = b"\0"  # no IPv6 packet begins with it
+_Cipher = Callable[[bytes, bytes | memoryview, None], bytes]
+_CipherInto = Callable[[bytes, memoryview, None, memoryview], int]
 
 
-def _cannot_seal(*_: object, **__: object) -> NoReturn:
+def _cannot_seal(*_: bytes | memoryview | None) -> NoReturn:
     raise AssertionError("a retired keypair cannot seal")
 
 
@@ -89,9 +92,9 @@ class Keypair(Generic[Owner]):
         self.tunnel = tunnel
         self._sealer: BatchCipher | None = None
         self._opener: BatchCipher | None = None
-        self._encrypt: Any = _cannot_seal
-        self._encrypt_into: Any = _cannot_seal
-        self._decrypt: Any = None
+        self._encrypt: _Cipher = _cannot_seal
+        self._encrypt_into: _CipherInto = _cannot_seal
+        self._decrypt: _Cipher = _cannot_seal
         if batches.BATCH_CIPHER is not None:
             self._sealer = batches.BATCH_CIPHER(keys.send)
             self._opener = batches.BATCH_CIPHER(keys.receive)

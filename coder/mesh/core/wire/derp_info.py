@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from coder.mesh.core.crypto.box import SharedBox
 from coder.mesh.core.crypto.keys import PublicKey
@@ -16,6 +17,8 @@ from coder.mesh.core.wire.derp import SealedClientInfo, SealedServerInfo
 
 # Sent and not compared: unknown frame types are skipped, so either side may be newer (docs/protocol/derp.md#frames).
 PROTOCOL_VERSION = 2
+_Json: TypeAlias = "bool | int | float | str | list[_Json] | dict[str, _Json] | None"
+_JsonObject: TypeAlias = dict[str, _Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class ClientInfo:
         """Return the JSON inside the box; defaults left out."""
         # The names are the wire's, in two styles: one in lower case among two in upper case. A reader that does not
         # find its own spelling treats the field as absent.
-        fields: dict[str, object] = {"version": self.version}
+        fields: dict[str, str | int] = {"version": self.version}
         if self.mesh_key:
             fields["meshKey"] = self.mesh_key
         if self.can_ack_pings:
@@ -100,7 +103,7 @@ def open_server_info_untrusted(box: SharedBox, sealed: SealedServerInfo) -> Serv
     )
 
 
-def _open_json(box: SharedBox, nonce: bytes, sealed: bytes) -> dict[str, object]:
+def _open_json(box: SharedBox, nonce: bytes, sealed: bytes) -> _JsonObject:
     try:
         # Opening it is the proof: only the owner of the private key can have sealed it.
         fields = json.loads(box.open_untrusted(nonce, sealed))
@@ -114,7 +117,7 @@ def _open_json(box: SharedBox, nonce: bytes, sealed: bytes) -> dict[str, object]
     return fields
 
 
-def _integer(fields: dict[str, object], name: str) -> int:
+def _integer(fields: _JsonObject, name: str) -> int:
     value = fields.get(name, 0)
     # True is an int to Python and no number in JSON.
     if not isinstance(value, int) or isinstance(value, bool):
@@ -122,7 +125,7 @@ def _integer(fields: dict[str, object], name: str) -> int:
     return value
 
 
-def _mesh_key(fields: dict[str, object]) -> str:
+def _mesh_key(fields: _JsonObject) -> str:
     value = fields.get("meshKey") or ""
     # JSON can contain an invalid text (a lone surrogate), and such a string cannot be compared as bytes.
     if not isinstance(value, str) or not (value.isascii() and value.isprintable()):

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from coder.provisionerd.terraform.extract.document import ExtractError, Json, ResourceInstance, by_address
+from coder.base.json_types import as_object
+from coder.provisionerd.terraform.extract.document import Block, ExtractError, ResourceInstance, by_address
 from coder.provisionerd.terraform.extract.graph import Graph, nearest
 from coder.provisionerd.terraform.provider.resources.app import SLUG_PATTERN
 from coder.rpc.proto import provisioner_pb2 as pb
@@ -87,7 +88,7 @@ def _agent(resource: ResourceInstance) -> pb.Agent:
     agent = pb.Agent(
         id=resource.text("id"),
         name=resource.name,
-        env={key: value for key, value in (resource.values.get("env") or {}).items() if value is not None},
+        env={key: str(value) for key, value in as_object(resource.values.get("env")).items() if value is not None},
         operating_system=resource.text("os"),
         architecture=resource.text("arch"),
         directory=resource.text("dir"),
@@ -108,33 +109,35 @@ def _agent(resource: ResourceInstance) -> pb.Agent:
     return agent
 
 
-def _agent_metadata(item: Json) -> pb.Agent.Metadata:
+def _agent_metadata(item: Block) -> pb.Agent.Metadata:
     return pb.Agent.Metadata(
-        key=item.get("key") or "",
-        display_name=item.get("display_name") or "",
-        script=item.get("script") or "",
-        interval=int(item.get("interval") or 0),
-        timeout=int(item.get("timeout") or 0),
-        order=int(item.get("order") or 0),
+        key=item.text("key"),
+        display_name=item.text("display_name"),
+        script=item.text("script"),
+        interval=item.number("interval"),
+        timeout=item.number("timeout"),
+        order=item.number("order"),
     )
 
 
-def _display_apps(blocks: list[Json]) -> pb.DisplayApps:
+def _display_apps(blocks: list[Block]) -> pb.DisplayApps:
     if not blocks:
         return pb.DisplayApps(vscode=True, web_terminal=True, ssh_helper=True, port_forwarding_helper=True)
     names = ("vscode", "vscode_insiders", "web_terminal", "ssh_helper", "port_forwarding_helper")
-    return pb.DisplayApps(**{name: bool(blocks[0].get(name)) for name in names})
+    return pb.DisplayApps(**{name: blocks[0].flag(name) for name in names})
 
 
-def _monitoring(blocks: list[Json]) -> pb.ResourcesMonitoring:
+def _monitoring(blocks: list[Block]) -> pb.ResourcesMonitoring:
     monitoring = pb.ResourcesMonitoring()
     for block in blocks[:1]:
-        for memory in (block.get("memory") or [])[:1]:
+        for memory in block.blocks("memory")[:1]:
             monitoring.memory.CopyFrom(
-                pb.MemoryResourceMonitor(enabled=memory["enabled"], threshold=int(memory["threshold"]))
+                pb.MemoryResourceMonitor(enabled=memory.flag("enabled"), threshold=memory.number("threshold"))
             )
-        for volume in block.get("volume") or []:
-            monitoring.volumes.add(path=volume["path"], enabled=volume["enabled"], threshold=int(volume["threshold"]))
+        for volume in block.blocks("volume"):
+            monitoring.volumes.add(
+                path=volume.text("path"), enabled=volume.flag("enabled"), threshold=volume.number("threshold")
+            )
     return monitoring
 
 
@@ -235,10 +238,8 @@ def _app(resource: ResourceInstance, new_id: Callable[[], str]) -> pb.App:
     )
 
 
-def _healthcheck(block: Json) -> pb.Healthcheck:
-    return pb.Healthcheck(
-        url=block.get("url") or "", interval=int(block.get("interval") or 0), threshold=int(block.get("threshold") or 0)
-    )
+def _healthcheck(block: Block) -> pb.Healthcheck:
+    return pb.Healthcheck(url=block.text("url"), interval=block.number("interval"), threshold=block.number("threshold"))
 
 
 def attach_scripts_and_envs(resources: list[ResourceInstance], graph: Graph, agents: Agents) -> None:

@@ -3,57 +3,64 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
-from coder.provisionerd.terraform.extract.document import Json, resources_of_plan
+from coder.base.json_types import Json, as_list, as_object, as_text
+from coder.provisionerd.terraform.extract.document import JsonObject, objects, resources_of_plan
 from coder.rpc.proto import provisioner_pb2 as pb
 
+_Path = list[str | int]
 
-def daily_cost(plan: Json) -> int:
+
+def daily_cost(plan: JsonObject) -> int:
     """Return the sum over all coder_metadata, whether or not they refer to a resource."""
     return sum(item.number("daily_cost") for item in resources_of_plan(plan) if item.type == "coder_metadata")
 
 
-def ai_task_count(plan: Json) -> int:
+def ai_task_count(plan: JsonObject) -> int:
     return sum(item.mode == "managed" and item.type == "coder_ai_task" for item in resources_of_plan(plan))
 
 
-def _replaced(plan: Json) -> list[Json]:
+def _replaced(plan: JsonObject) -> list[JsonObject]:
     return [
         change
-        for change in plan.get("resource_changes") or []
-        if change["change"].get("replace_paths") and not change["type"].startswith("coder_")
+        for change in objects(plan, "resource_changes")
+        if as_object(change["change"]).get("replace_paths") and not as_text(change["type"]).startswith("coder_")
     ]
 
 
-def resource_replacements(plan: Json) -> list[pb.ResourceReplacement]:
+def resource_replacements(plan: JsonObject) -> list[pb.ResourceReplacement]:
     """Return the resources that are replaced, and the attributes that force the replacement."""
     return [
         pb.ResourceReplacement(
-            resource=change["address"], paths=[_dotted(p) for p in change["change"]["replace_paths"]]
+            resource=as_text(change["address"]), paths=[_dotted(path) for path in _replace_paths(change)]
         )
         for change in _replaced(plan)
     ]
 
 
-def _dotted(path: list[str | int]) -> str:
+def _replace_paths(change: JsonObject) -> list[_Path]:
+    paths = as_list(as_object(change["change"])["replace_paths"])
+    return [[step for step in as_list(path) if isinstance(step, str | int)] for path in paths]
+
+
+def _dotted(path: _Path) -> str:
     return ".".join(map(str, path))
 
 
-def replacement_log(plan: Json) -> list[str]:
+def replacement_log(plan: JsonObject) -> list[str]:
     """Return the build log's lines about replacements; values marked sensitive stay hidden."""
     lines: list[str] = []
     for change in _replaced(plan):
-        details = change["change"]
+        details = as_object(change["change"])
         lines.append(f"  -/+ {change['address']} (replace)")
-        for path in details["replace_paths"]:
+        for path in _replace_paths(change):
             old = _display(path, details.get("before"), details.get("before_sensitive"), None)
             new = _display(path, details.get("after"), details.get("after_sensitive"), details.get("after_unknown"))
             lines.append(f"      ~ {_dotted(path)}: {old} -> {new} (forces replacement)")
     return ["Resource replacements:", *lines] if lines else []
 
 
-def _display(path: list[str | int], value: Any, sensitive: Any, unknown: Any) -> str:
+def _display(path: _Path, value: Json, sensitive: Json, unknown: Json) -> str:
     for step in path:
         if sensitive is True or unknown is True:
             break
@@ -65,15 +72,15 @@ def _display(path: list[str | int], value: Any, sensitive: Any, unknown: Any) ->
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _step(value: Any, step: str | int) -> Any:
+def _step(value: Json, step: str | int) -> Json:
     if isinstance(value, dict):
-        return value.get(step)
-    if isinstance(value, list) and isinstance(step, int) and step < len(value):
-        return value[step]
-    return None
+        item: Json = value.get(step)
+        return item
+    values = as_list(value)
+    return values[step] if isinstance(step, int) and step < len(values) else None
 
 
-def _any_true(value: Any) -> bool:
+def _any_true(value: Json) -> bool:
     if isinstance(value, dict):
         return any(_any_true(item) for item in value.values())
     if isinstance(value, list):

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from coder.base.errors import CoderError
+from coder.base.json_types import Json, as_list, as_object, as_text
 
-Json = Mapping[str, Any]
+JsonObject = Mapping[str, Json]
+"""Object of a document, read-only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,38 @@ class ExtractError(CoderError):
         "Warnings found before the error."
 
 
+class _Attributes:
+    """Attributes of a resource or block, as the types that its schema declares."""
+
+    __slots__ = ()
+    values: JsonObject
+
+    def text(self, key: str) -> str:
+        """Return an attribute as text; "" for null and unknown."""
+        value = self.values.get(key)
+        return value if isinstance(value, str) else ""
+
+    def number(self, key: str) -> int:
+        value = self.values.get(key) or 0
+        return int(value) if isinstance(value, int | float | str) else 0
+
+    def flag(self, key: str) -> bool:
+        return bool(self.values.get(key))
+
+    def blocks(self, key: str) -> list[Block]:
+        """Return nested blocks; none for null."""
+        return [Block(values) for values in objects(self.values, key)]
+
+
 @dataclass(frozen=True, slots=True)
-class ResourceInstance:
+class Block(_Attributes):
+    """Block inside a resource."""
+
+    values: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceInstance(_Attributes):
     """Instance of a resource or data source."""
 
     address: str
@@ -45,48 +76,45 @@ class ResourceInstance:
     mode: str
     type: str
     name: str
-    values: Json
-
-    def text(self, key: str) -> str:
-        """Return an attribute as text; "" for null and unknown."""
-        value = self.values.get(key)
-        return value if isinstance(value, str) else ""
-
-    def number(self, key: str) -> int:
-        return int(self.values.get(key) or 0)
-
-    def flag(self, key: str) -> bool:
-        return bool(self.values.get(key))
-
-    def blocks(self, key: str) -> list[Json]:
-        return list(self.values.get(key) or [])
+    values: JsonObject
 
 
-def resources_of_plan(plan: Json) -> list[ResourceInstance]:
+def objects(of: JsonObject, key: str) -> list[JsonObject]:
+    """Return the objects of a list; none for null."""
+    return [as_object(item) for item in as_list(of.get(key))]
+
+
+def _inside(of: JsonObject, *keys: str) -> JsonObject:
+    for key in keys:
+        of = as_object(of.get(key))
+    return of
+
+
+def resources_of_plan(plan: JsonObject) -> list[ResourceInstance]:
     """Return the planned managed resources, and the data sources that the plan has read."""
-    planned = list(_walk(plan.get("planned_values", {}).get("root_module", {}), ""))
-    prior = _walk(plan.get("prior_state", {}).get("values", {}).get("root_module", {}), "")
+    planned = list(_walk(_inside(plan, "planned_values", "root_module"), ""))
+    prior = _walk(_inside(plan, "prior_state", "values", "root_module"), "")
     return planned + [resource for resource in prior if resource.mode == "data"]
 
 
-def resources_of_state(state: Json) -> list[ResourceInstance]:
-    return list(_walk(state.get("values", {}).get("root_module", {}), ""))
+def resources_of_state(state: JsonObject) -> list[ResourceInstance]:
+    return list(_walk(_inside(state, "values", "root_module"), ""))
 
 
-def _walk(module: Json, address: str) -> Iterator[ResourceInstance]:
+def _walk(module: JsonObject, address: str) -> Iterator[ResourceInstance]:
     # Child modules first: parameters and presets are listed in this order.
-    for child in module.get("child_modules") or []:
-        yield from _walk(child, child.get("address", ""))
-    for resource in module.get("resources") or []:
-        full = resource["address"]
+    for child in objects(module, "child_modules"):
+        yield from _walk(child, as_text(child.get("address")))
+    for resource in objects(module, "resources"):
+        full = as_text(resource["address"])
         yield ResourceInstance(
             address=full,
             label=full.partition("[")[0],
             module=address,
-            mode=resource.get("mode", "managed"),
-            type=resource["type"],
-            name=resource["name"],
-            values=resource.get("values") or {},
+            mode=as_text(resource.get("mode", "managed")),
+            type=as_text(resource["type"]),
+            name=as_text(resource["name"]),
+            values=as_object(resource.get("values")),
         )
 
 

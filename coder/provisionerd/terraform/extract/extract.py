@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from coder.provisionerd.terraform.extract import agents as agents_of
 from coder.provisionerd.terraform.extract import parameters as parameters_of
 from coder.provisionerd.terraform.extract.document import (
+    Block,
     ExtractError,
     ExtractWarning,
-    Json,
+    JsonObject,
     ResourceInstance,
     by_address,
     resources_of_plan,
@@ -42,12 +43,12 @@ class Extracted:
     warnings: list[ExtractWarning] = field(default_factory=list)
 
 
-def extract_plan(plan: Json, dot: str, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> Extracted:
+def extract_plan(plan: JsonObject, dot: str, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> Extracted:
     """Extract the content of a plan. Raises ExtractError."""
     return _extract(resources_of_plan(plan), parse_graph(dot), new_id)
 
 
-def extract_state(state: Json, dot: str, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> Extracted:
+def extract_state(state: JsonObject, dot: str, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> Extracted:
     """Extract the content of a state. Raises ExtractError."""
     return _extract(resources_of_state(state), parse_graph(dot), new_id)
 
@@ -146,12 +147,12 @@ def _listed(
     return listed
 
 
-def _metadata_item(item: Json) -> pb.Resource.Metadata:
+def _metadata_item(item: Block) -> pb.Resource.Metadata:
     return pb.Resource.Metadata(
-        key=item.get("key") or "",
-        value=item.get("value") or "",
-        sensitive=bool(item.get("sensitive")),
-        is_null=bool(item.get("is_null")),
+        key=item.text("key"),
+        value=item.text("value"),
+        sensitive=item.flag("sensitive"),
+        is_null=item.flag("is_null"),
     )
 
 
@@ -161,6 +162,6 @@ def _ai_tasks(resources: list[ResourceInstance]) -> list[pb.AITask]:
         resource for resource in resources if resource.mode == "managed" and resource.type == "coder_ai_task"
     ):
         sidebar = resource.blocks("sidebar_app")
-        app_id = resource.text("app_id") or (sidebar[0].get("id") or "" if sidebar else "")
+        app_id = resource.text("app_id") or (sidebar[0].text("id") if sidebar else "")
         tasks.append(pb.AITask(id=resource.text("id"), app_id=app_id, sidebar_app=pb.AITaskSidebarApp(id=app_id)))
     return tasks

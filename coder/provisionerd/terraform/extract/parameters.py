@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from coder.provisionerd.terraform.extract.document import ExtractError, Json, ResourceInstance
+from coder.base.json_types import as_object, as_text
+from coder.provisionerd.terraform.extract.document import Block, ExtractError, ResourceInstance
 from coder.rpc.proto import provisioner_pb2 as pb
 
 _FORM_TYPES = {
@@ -61,9 +62,9 @@ def _parameter(resource: ResourceInstance) -> pb.RichParameter:
         options=[_option(option) for option in resource.blocks("option")],
     )
     for validation in resource.blocks("validation")[:1]:
-        parameter.validation_regex = validation.get("regex") or ""
-        parameter.validation_error = validation.get("error") or ""
-        parameter.validation_monotonic = validation.get("monotonic") or ""
+        parameter.validation_regex = validation.text("regex")
+        parameter.validation_error = validation.text("error")
+        parameter.validation_monotonic = validation.text("monotonic")
         low, high = (_bound(validation, name) for name in ("min", "max"))
         if low is not None:
             parameter.validation_min = low
@@ -72,21 +73,21 @@ def _parameter(resource: ResourceInstance) -> pb.RichParameter:
     return parameter
 
 
-def _bound(validation: Json, name: str) -> int | None:
-    value = validation.get(name)
-    disabled = validation.get(f"{name}_disabled")
+def _bound(validation: Block, name: str) -> int | None:
+    value = validation.values.get(name)
+    disabled = validation.values.get(f"{name}_disabled")
     if disabled is None:
         # Older providers without the flags used 0 for "no bound", so only another number counts.
-        return int(value) if value else None
-    return None if disabled or value is None else int(value)
+        return validation.number(name) if value else None
+    return None if disabled or value is None else validation.number(name)
 
 
-def _option(option: Json) -> pb.RichParameterOption:
+def _option(option: Block) -> pb.RichParameterOption:
     return pb.RichParameterOption(
-        name=option.get("name") or "",
-        value=option.get("value") or "",
-        description=option.get("description") or "",
-        icon=option.get("icon") or "",
+        name=option.text("name"),
+        value=option.text("value"),
+        description=option.text("description"),
+        icon=option.text("icon"),
     )
 
 
@@ -104,7 +105,7 @@ def collect_presets(
 
 
 def _preset(resource: ResourceInstance, known: set[str], warn: Warn) -> pb.Preset:
-    values = resource.values.get("parameters") or {}
+    values = as_object(resource.values.get("parameters"))
     prebuilds = resource.blocks("prebuilds")
     if len(prebuilds) != 1:
         warn("coder_workspace_preset must have exactly one prebuild block", {})
@@ -120,19 +121,19 @@ def _preset(resource: ResourceInstance, known: set[str], warn: Warn) -> pb.Prese
         description=resource.text("description"),
         icon=resource.text("icon"),
         default=resource.flag("default"),
-        parameters=[pb.PresetParameter(name=name, value=values[name] or "") for name in sorted(values)],
-        prebuild=_prebuild(prebuilds[0] if prebuilds else {}),
+        parameters=[pb.PresetParameter(name=name, value=as_text(values[name])) for name in sorted(values)],
+        prebuild=_prebuild(prebuilds[0] if prebuilds else Block({})),
     )
 
 
-def _prebuild(block: Json) -> pb.Prebuild:
-    prebuild = pb.Prebuild(instances=int(block.get("instances") or 0))
-    for policy in (block.get("expiration_policy") or [])[:1]:
-        prebuild.expiration_policy.ttl = int(policy.get("ttl") or 0)
-    for scheduling in (block.get("scheduling") or [])[:1]:
-        prebuild.scheduling.timezone = scheduling.get("timezone") or ""
-        for schedule in scheduling.get("schedule") or []:
-            prebuild.scheduling.schedule.add(cron=schedule["cron"], instances=int(schedule["instances"]))
+def _prebuild(block: Block) -> pb.Prebuild:
+    prebuild = pb.Prebuild(instances=block.number("instances"))
+    for policy in block.blocks("expiration_policy")[:1]:
+        prebuild.expiration_policy.ttl = policy.number("ttl")
+    for scheduling in block.blocks("scheduling")[:1]:
+        prebuild.scheduling.timezone = scheduling.text("timezone")
+        for schedule in scheduling.blocks("schedule"):
+            prebuild.scheduling.schedule.add(cron=schedule.text("cron"), instances=schedule.number("instances"))
     return prebuild
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from coder.provisionerd.terraform.extract.document import ExtractError, Json, ResourceInstance
+from coder.base.json_types import Json, as_object, as_text
+from coder.provisionerd.terraform.extract.document import ExtractError, JsonObject, ResourceInstance, objects
 
 
 def resources_of_state_file(data: bytes) -> list[ResourceInstance]:
@@ -24,19 +25,23 @@ def resources_of_state_file(data: bytes) -> list[ResourceInstance]:
     return sorted(instances, key=lambda item: _module_rank(item.module))
 
 
-def _module_rank(module: str) -> tuple[object, ...]:
+def _module_rank(module: str) -> tuple[tuple[int, str], ...]:
     # A parent sorts after its children: compare with a final mark greater than any name.
     return (*((0, part) for part in module.split(".module.") if part), (1, ""))
 
 
-def _instances(state: Json) -> Iterator[ResourceInstance]:
-    resources = sorted(state.get("resources") or [], key=lambda item: (item.get("mode"), item["type"], item["name"]))
+def _rank(resource: JsonObject) -> tuple[str, str, str]:
+    return as_text(resource.get("mode")), as_text(resource["type"]), as_text(resource["name"])
+
+
+def _instances(state: JsonObject) -> Iterator[ResourceInstance]:
+    resources = sorted(objects(state, "resources"), key=_rank)
     for resource in resources:
-        module = resource.get("module", "")
-        base = f"{resource['type']}.{resource['name']}"
-        mode = resource.get("mode", "managed")
+        module, kind, name = (as_text(resource.get(key)) for key in ("module", "type", "name"))
+        base = f"{kind}.{name}"
+        mode = as_text(resource.get("mode", "managed"))
         prefix = (f"{module}." if module else "") + ("data." if mode == "data" else "")
-        for instance in resource.get("instances") or []:
+        for instance in objects(resource, "instances"):
             if "deposed" in instance:
                 continue
             address = prefix + base + _index(instance.get("index_key"))
@@ -45,13 +50,13 @@ def _instances(state: Json) -> Iterator[ResourceInstance]:
                 label=address.partition("[")[0],
                 module=module,
                 mode=mode,
-                type=resource["type"],
-                name=resource["name"],
-                values=instance.get("attributes") or {},
+                type=kind,
+                name=name,
+                values=as_object(instance.get("attributes")),
             )
 
 
-def _index(key: object) -> str:
+def _index(key: Json) -> str:
     if key is None:
         return ""
     return f"[{key}]" if isinstance(key, int) else f"[{json.dumps(key, ensure_ascii=False)}]"

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from coder.base.errors import CoderError
 from coder.base.json_types import Json
+from coder.domain.foundation.go_json import explain_rest, explain_type
 
 T = TypeVar("T")
 
@@ -19,7 +20,6 @@ class GoJsonError(CoderError):
         super().__init__("bad_json", message)
 
 
-_NAMES: dict[type, str] = {str: "string", int: "number", float: "number", bool: "bool", dict: "object", list: "array"}
 _GO_NAMES: dict[type, str] = {str: "string", dict: "struct"}
 
 
@@ -28,25 +28,12 @@ def decode_list(text: str, item: type[T]) -> list[T]:
     try:
         value: Json = json.loads(text)
     except json.JSONDecodeError as error:
-        raise GoJsonError(_syntax_sentence(text, error)) from error
+        raise GoJsonError(explain_rest(text.encode()) or str(error)) from error
     if value is None:
         return []
     if not isinstance(value, list):
-        raise GoJsonError(f"json: cannot unmarshal {_NAMES[type(value)]} into Go value of type []{_GO_NAMES[item]}")
+        raise GoJsonError(explain_type(value, f"[]{_GO_NAMES[item]}"))
     for entry in value:
         if entry is not None and not isinstance(entry, item):
-            raise GoJsonError(f"json: cannot unmarshal {_NAMES[type(entry)]} into Go value of type {_GO_NAMES[item]}")
+            raise GoJsonError(explain_type(entry, _GO_NAMES[item]))
     return [item() if entry is None else entry for entry in value]
-
-
-def _syntax_sentence(text: str, error: json.JSONDecodeError) -> str:
-    rest = text[error.pos :].lstrip()
-    if not rest:
-        return "unexpected end of JSON input"
-    char = rest[0]
-    quoted = "'\\''" if char == "'" else "'\"'" if char == '"' else f"'{char}'"
-    if error.msg.startswith("Extra data"):
-        return f"invalid character {quoted} after top-level value"
-    if "delimiter" in error.msg and "','" in error.msg:
-        return f"invalid character {quoted} after array element"
-    return f"invalid character {quoted} looking for beginning of value"

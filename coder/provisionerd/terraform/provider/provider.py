@@ -12,7 +12,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import Never, cast
 
 from google.protobuf.message import Message
 
@@ -21,12 +21,12 @@ from coder.provisionerd.terraform.provider import behaviour, catalog
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, Path, error, has_errors
 from coder.provisionerd.terraform.provider.kinds import ProviderContext
 from coder.provisionerd.terraform.provider.proto import tfplugin5_pb2 as wire
-from coder.provisionerd.terraform.provider.schema import to_wire
+from coder.provisionerd.terraform.provider.schema import Body, to_wire
 from coder.provisionerd.terraform.provider.values import UNKNOWN, Value, decode, encode
 
 _DEFAULT_URL = "https://mydeployment.coder.com"
 
-Handler = Callable[[Any], Message]
+Handler = Callable[[Never], Message]
 
 
 class TerraformProvider:
@@ -67,7 +67,8 @@ class TerraformProvider:
         request_type, handler = self.methods[method]
         request = request_type()
         request.ParseFromString(body)
-        return handler(request).SerializeToString()
+        answer = cast("Callable[[Message], Message]", handler)  # it takes the type that it is listed with
+        return answer(request).SerializeToString()
 
     # --- the provider itself
     def _get_metadata(self, _request: wire.GetMetadata.Request) -> Message:
@@ -182,7 +183,7 @@ def _schema_response() -> wire.GetProviderSchema.Response:
     return response
 
 
-def _validated(body: Any, request: wire.ValidateConfig.Request) -> Message:
+def _validated(body: Body, request: wire.ValidateConfig.Request) -> Message:
     problems = behaviour.validate(body, _value(request.config))
     return wire.ValidateConfig.Response(diagnostics=_diagnostics(problems))
 

@@ -350,7 +350,7 @@ async def test_handover_keeps_built_containers(scene: Place) -> None:
         async with scene.running(kept):
             await scene.table.refresh()
             shown = scene.table.cached_listing()
-            assert ("warnings" in shown, "container" in shown["devcontainers"][0]) == (not kept, bool(kept))
+            assert ("warnings" in shown, "container" in scene.containers()[0]) == (not kept, bool(kept))
             if kept:
                 await scene.settled(lambda: entered_as("dev") == 2)
                 result = await scene.one(lambda item: "agent" in item)

@@ -184,7 +184,7 @@ async def test_memory_and_file_are_bounded(tmp_path: Path) -> None:
     path = tmp_path / "w-main.flight"
     assert path.stat().st_size == 2 * SLOT_SIZE
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    kept = FlightFile.open_file(path).read()["events"]
+    kept: Any = FlightFile.open_file(path).read()["events"]
     assert kept[-1]["data"]["how"].startswith(f"{MAX_EVENTS * 3 - 1} "), "the newest are kept"
 
 

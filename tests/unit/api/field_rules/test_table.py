@@ -103,7 +103,7 @@ _VALIDATED_TYPES = (bool, UUID, datetime)
 """Types that a decoder validates completely: every decoded value is valid. The same holds for enumerations."""
 
 
-def cases() -> Iterator[tuple[type[msgspec.Struct], str, FieldRule]]:
+def cases() -> Iterator[tuple[type[msgspec.Struct], str, FieldRule[Any]]]:
     for kind, fields in TABLE.items():
         for name, rules in fields.items():
             for rule in rules:
@@ -122,8 +122,8 @@ def request_with(kind: type[msgspec.Struct], **fields: Any) -> Any:
 @pytest.mark.parametrize(
     ("kind", "field", "rule"), list(cases()), ids=lambda item: getattr(item, "__name__", str(item))[:40]
 )
-def test_bounds_have_two_sides(kind: type[msgspec.Struct], field: str, rule: FieldRule) -> None:
-    rules = TABLE[kind][field]
+def test_bounds_have_two_sides(kind: type[msgspec.Struct], field: str, rule: FieldRule[Any]) -> None:
+    rules: tuple[FieldRule[Any], ...] = TABLE[kind][field]
     for value in rule.inside:
         if all(other.holds(value) for other in rules):
             assert faults(request_with(kind, **{field: value})) == [], value

@@ -55,6 +55,22 @@ def test_api_error_lines() -> None:
     assert error_text(HttpError(401, "Who?"), is_terminal=False).endswith("'coder login'.")
 
 
+def test_refused_token_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = HttpError(401, "You are signed out.", "API key is invalid.")
+    monkeypatch.delenv("CODER_SESSION_TOKEN", raising=False)
+    assert error_text(refused, is_terminal=True).split("\n") == [
+        "You are signed out.",
+        "API key is invalid.",
+        "Suggestion: Try logging in using 'coder login'.",
+    ]
+    monkeypatch.setenv("CODER_SESSION_TOKEN", "x")
+    assert "unset CODER_SESSION_TOKEN" in error_text(refused, is_terminal=True)
+    assert error_text(refused, is_terminal=False).endswith("'coder login'.")
+    own = CoderError("http_401", "create api key", "Create another.")
+    own.__cause__ = refused
+    assert error_text(own, is_terminal=True).endswith("Suggestion: Create another.")
+
+
 def test_terminals_get_sentences_without_trace() -> None:
     refused = HttpError(404, "Not there.")
     text = error_text(failed("get workspace", error=refused), is_terminal=True)

@@ -29,7 +29,7 @@ async def _status(scene: AgentWorld) -> str:
 
 
 async def test_simulated_agent_connects_and_reports(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("VITALS_INTERVAL", "BANNER_INTERVAL", "FIRST_DELAY"):
+    for name in ("VITALS_INTERVAL", "BANNER_INTERVAL"):
         monkeypatch.setattr(simulated_agent, name, 0.05)
     async with workspace_world() as scene, trio.open_nursery() as nursery:
         figures = FleetFigures()
@@ -49,8 +49,7 @@ async def test_simulated_agent_connects_and_reports(monkeypatch: pytest.MonkeyPa
         nursery.cancel_scope.cancel()
 
 
-async def test_lost_simulated_agent_returns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulated_agent, "FIRST_DELAY", 0.05)
+async def test_lost_simulated_agent_returns() -> None:
     async with workspace_world() as scene, trio.open_nursery() as nursery:
         figures = FleetFigures()
         policy = DialPolicy(scene.world.url, token=Secret(scene.token))
@@ -69,8 +68,7 @@ async def test_lost_simulated_agent_returns(monkeypatch: pytest.MonkeyPatch) -> 
         nursery.cancel_scope.cancel()
 
 
-async def test_refused_simulated_agent_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulated_agent, "FIRST_DELAY", 0.01)
+async def test_refused_simulated_agent_is_counted() -> None:
     async with workspace_world() as scene, trio.open_nursery() as nursery:
         figures = FleetFigures()
         nursery.start_soon(SimulatedAgent(DialPolicy(scene.world.url, token=Secret(str(uuid4()))), figures).run)

@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 from coder.api.site.deployment import License
+from coder.base.json_types import JsonObject
 from coder.cli.server.deployment import _license_row
 from tests.kit.programs.command_line import run_cli
 from tests.kit.server.server_in_process import running_coderd
@@ -68,10 +69,11 @@ async def test_commands_of_the_deployment(tmp_path: Path) -> None:
 
 
 def test_license_of_upstream_server() -> None:
-    claims = {"features": {"scim": 1, "audit_log": 1}, "license_expires": 1_800_000_000, "trial": True}
+    claims: JsonObject = {"features": {"scim": 1, "audit_log": 1}, "license_expires": 1_800_000_000, "trial": True}
     at = datetime(2026, 1, 2, tzinfo=UTC)
     row = _license_row(License(id=1, uuid=UUID(int=1), uploaded_at=at, claims=claims))
     assert row["features"] == "audit_log, scim"
     assert (row["expires at"], row["trial"]) == ("2027-01-15T08:00:00Z", True)
-    for odd in ({}, {"license_expires": 10**30}, {"license_expires": "soon"}):
+    odd_claims: list[JsonObject] = [{}, {"license_expires": 10**30}, {"license_expires": "soon"}]
+    for odd in odd_claims:
         assert _license_row(License(id=1, uuid=UUID(int=1), uploaded_at=at, claims=odd))["expires at"] == ""

@@ -19,6 +19,7 @@ import trio
 
 from coder.api.base.refusals import Unauthenticated
 from coder.appproxy.apps.app_tickets import Ticket, opens_terminal_untrusted, terminal_request
+from coder.base.json_types import JsonObject
 from coder.base.secret import Secret
 from coder.coderd.rpc_endpoints import provisioners
 from coder.coderd.services.agents import agent_connections
@@ -453,7 +454,13 @@ async def test_resume_tokens_are_bound_to_sessions() -> None:
         whole = (await resume_tokens.issue(world.ctx, peer, binding)).token
         ticket = Ticket(terminal_request(peer), peer, peer, "", UUID(user))
         app, _ = await app_tokens.issue_ticket(world.ctx, ticket)
-        claims = {"sub": str(peer), "user": user, "session": binding.session, "keys": "", "exp": 2**40}
+        claims: JsonObject = {
+            "sub": str(peer),
+            "user": user,
+            "session": binding.session,
+            "keys": "",
+            "exp": 2**40,
+        }
         keys = other.ctx.services.signing_keys
         head, body, signature = whole.split(".")
         for replica in (world, other):

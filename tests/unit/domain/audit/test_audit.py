@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from coder.base.json_types import JsonObject
 from coder.domain.audit.audit import ACTIONS, State, description, diff, resource_link
 
 
@@ -62,7 +63,7 @@ def test_every_action_has_past_tense(action: str) -> None:
 
 
 def test_links_lead_to_pages() -> None:
-    build = {"workspace_owner": "ana", "workspace_name": "dev", "build_number": 3}
+    build: JsonObject = {"workspace_owner": "ana", "workspace_name": "dev", "build_number": 3}
     assert resource_link("workspace_build", "dev", build, "id") == "/@ana/dev/builds/3"
     assert resource_link("workspace_build", "dev", {"workspace_owner": "ana"}, "id") == ""
     assert resource_link("workspace", "dev", {}, "id") == ""

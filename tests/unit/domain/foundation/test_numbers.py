@@ -8,7 +8,7 @@ from coder.domain.foundation.endpoints import read_endpoint
 from coder.domain.foundation.numbers import decimal
 from coder.domain.foundation.schedules import ScheduleError, parse_weekly
 from coder.domain.hcl.parser import parse_expression_untrusted
-from coder.domain.templates.parameter_rules import _number_problem
+from coder.domain.templates.parameter_rules import Validation, _number_problem
 
 MANY = "9" * 5000
 
@@ -28,5 +28,13 @@ def test_numbers_in_every_input() -> None:
     with pytest.raises(ScheduleError):
         parse_weekly(f"{MANY} 9 * * 1-5")
     parse_expression_untrusted(f"a.0.{MANY}")
-    rule = {"error": "", "min": 0, "max": 1, "min_disabled": True, "max_disabled": True, "monotonic": ""}
+    rule: Validation = {
+        "error": "",
+        "regex": "",
+        "min": 0,
+        "max": 1,
+        "min_disabled": True,
+        "max_disabled": True,
+        "monotonic": "",
+    }
     assert "is not a number" in _number_problem(rule, MANY, None)

@@ -11,17 +11,17 @@ from coder.domain.hcl.evaluate import evaluate
 from coder.domain.hcl.functions import function_table
 from coder.domain.hcl.parser import parse_expression_untrusted
 from coder.domain.hcl.scope import EvaluationScope
-from coder.domain.hcl.values import EvaluationError
+from coder.domain.hcl.values import EvaluationError, Value
 
 FUNCTIONS = function_table({})
 LONG = "x" * 100_000
-NESTED: list[object] = [1] * 10
+NESTED: list[Value] = [1] * 10
 for _ in range(12):
     NESTED = [NESTED] * 10
-SAME: list[object] = [1] * 10
+SAME: list[Value] = [1] * 10
 for _ in range(12):
     SAME = [SAME] * 10
-NAMES = {
+NAMES: dict[str, Value] = {
     "long": LONG,
     "many": ["x"] * 10_000,
     "texts": [LONG] * 1000,
@@ -103,7 +103,7 @@ def test_visits_of_values_are_charged() -> None:
 
 
 def test_weight_counts_shared_parts() -> None:
-    part = ["ab", {"key": 1}]
+    part: Value = ["ab", {"key": 1}]
     assert weigh([part, part], with_text=False) == 2 * 4
     assert weigh([part, part], with_text=True) == 2 * (4 + 2 + 3)
     assert weigh([NESTED], with_text=False) == MAX_MADE + 1

@@ -33,6 +33,7 @@ def value_of(text: str) -> list[object]:
         written = evaluate(parse_expression_untrusted(f"jsonencode(\n{text}\n)"), EvaluationScope({}, FUNCTIONS))
     except (EvaluationError, HclError):
         return []
+    assert isinstance(written, str)
     return [json.loads(written)]
 
 

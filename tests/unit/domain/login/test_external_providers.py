@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from coder.base.json_types import JsonObject
 from coder.domain.login.external_providers import _KNOWN, ProviderProblem, git_login, provider_for, read_providers
 
 
@@ -24,7 +25,9 @@ def test_known_hosts_need_no_addresses() -> None:
 
 
 def test_file_and_environment_agree() -> None:
-    listed = [{"type": "github", "id": "hub", "clientID": "c", "clientSecret": "s", "deviceFlow": True}]
+    listed: list[JsonObject] = [
+        {"type": "github", "id": "hub", "clientID": "c", "clientSecret": "s", "deviceFlow": True}
+    ]
     (listed_provider,) = read_providers({}, listed)
     (other,) = read_providers(
         settings(type="github", id="hub", client_id="c", client_secret="s", device_flow="true"), None

@@ -40,7 +40,7 @@ def test_comparisons_are_applied(text: str, matches: bool) -> None:
         'userName eq "a" and',
         'not (userName eq "a")',
         'roles eq "owner"',
-        'emails[type eq "work"].value eq "a"',
+        'emails[type eq "home"].value eq "a"',
         'userName eq "a\\u0000b"',
         'userName eq "a\\x"',
         "userName eq ada",

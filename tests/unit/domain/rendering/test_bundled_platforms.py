@@ -17,9 +17,9 @@ def test_external_template_offers_existing_platforms() -> None:
     for system in ("linux", "windows", "darwin"):
         for architecture in ("amd64", "arm64", "armv7"):
             inputs = {"agent_os": system, "agent_arch": architecture}
-            response = render(_FILES, RenderRequest(inputs)).response(0)
-            assert response["diagnostics"] == [], response["diagnostics"]
-            parameters = {item["name"]: item for item in response["parameters"]}
+            rendered = render(_FILES, RenderRequest(inputs))
+            assert rendered.diagnostics == [], rendered.diagnostics
+            parameters = {item["name"]: item for item in rendered.parameters}
             options = {option["value"]["value"] for option in parameters["agent_arch"]["options"]}
             assert options == {arch for name, arch in PLATFORMS if name == system}
             refused = any(problem["severity"] == "error" for problem in parameters["agent_arch"]["diagnostics"])

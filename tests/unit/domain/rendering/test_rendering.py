@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coder.base.json_types import as_object
 from coder.domain.rendering.builds import GivenValues, build_values
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import render
@@ -301,7 +302,7 @@ def test_too_many_options_are_refused(options: str) -> None:
     detail = f"A parameter has at most {rules.MAX_OPTIONS} options, and this one has {count}."
     refusal = check_parameters(rendered)
     assert refusal is not None
-    assert refusal["response"]["validations"] == [{"field": "many", "detail": detail}]
+    assert as_object(refusal["response"])["validations"] == [{"field": "many", "detail": detail}]
     (parameter,) = rendered.parameters
     assert [problem["detail"] for problem in parameter["diagnostics"]] == [detail]
 

@@ -19,6 +19,10 @@ Links = Iterable[Any]
 _PARAMETER = re.compile(r"<(?:(?P<kind>[^:<>]*):)?(?P<name>[^<>]*)>")
 
 
+_FILES = frozenset({"site", "documentation"})
+"""Blueprints of files for browsers, which are no operations of the API."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """Method at an address."""
@@ -46,7 +50,7 @@ def operations_of(app: Any, links: Links = ()) -> list[Operation]:
 def _of_rules(app: Any) -> Iterator[Operation]:
     for rule in app.url_map.iter_rules():
         tag, _, _ = rule.endpoint.rpartition(".")
-        if tag == "site":
+        if tag in _FILES:
             continue
         declaration = route_of(app.view_functions[rule.endpoint])
         if declaration is None:

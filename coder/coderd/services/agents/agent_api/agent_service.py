@@ -21,7 +21,7 @@ from coder.coderd.services.agents.agent_api.sub_agent_calls import SubAgentCalls
 from coder.coderd.services.agents.agent_api.usage_calls import UsageCalls
 from coder.coderd.services.agents.agent_api.vitals_calls import VitalsCalls
 from coder.coderd.store.agents.agents import CurrentAgent
-from coder.rpc.calls import Handlers, Unary
+from coder.rpc.calls import Handler, Handlers, Unary
 from coder.rpc.errors import RpcError, unimplemented
 from coder.rpc.proto import agent_pb2
 from coder.rpc.services import AGENT, AGENT_REPORTS
@@ -48,7 +48,7 @@ class AgentService:
         named |= {AGENT_REPORTS + name: call for name, call in VitalsCalls(self._ctx, self._current).calls().items()}
         return {path: self._handler(path.rpartition("/")[2], *call) for path, call in named.items()}
 
-    def _handler(self, name: str, answer: Callable[[Any], Awaitable[Message]], request: type[Message]) -> Unary:
+    def _handler(self, name: str, answer: Callable[[Any], Awaitable[Message]], request: type[Message]) -> Handler:
         return Unary(self._limited(name, self._checked(answer) if name in GIVE_SECRETS else answer), request)
 
     def _limited(self, name: str, answer: Callable[[Any], Awaitable[Message]]) -> Callable[[Any], Awaitable[Message]]:

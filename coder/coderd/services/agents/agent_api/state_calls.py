@@ -37,6 +37,8 @@ class StateCalls:
     def __init__(self, ctx: Context, current: CurrentAgent) -> None:
         self._ctx = ctx
         self._current = current
+        self._startup: dict[str, Any] | None = None
+        "The last startup that this connection stored or found; None before the first report."
 
     def calls(self) -> CallTable:
         """Return the calls of this group by name."""
@@ -78,9 +80,14 @@ class StateCalls:
             "version": startup.version,
             "expanded_directory": clean_text(startup.expanded_directory),
             "subsystems": sorted(names),
-            "updated_at": self._ctx.clock.now(),
         }
-        await self._change("startup", values)
+        agent, known = self._current.agent, self._startup
+        if known is None:
+            known = {"version": agent.version, "expanded_directory": agent.expanded_directory}
+            known["subsystems"] = sorted(agent.subsystems)
+        if values != known:  # else the agent returned, and nothing has to be written
+            await self._change("startup", {**values, "updated_at": self._ctx.clock.now()})
+        self._startup = values
 
     async def _store_lifecycle(self, lifecycle: agent_pb2.Lifecycle) -> None:
         """Store the lifecycle state. Raises RpcError for an unknown state."""

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from coder.api.base.refusals import (
     FORBIDDEN_DETAIL,
+    Conflict,
     Forbidden,
-    Invalid,
 )
 from coder.api.workspaces.build_requests import CreateWorkspaceBuildRequest
 from coder.api.workspaces.builds import WorkspaceBuild
@@ -73,7 +73,7 @@ async def create_build(
 def _check_buildable(subject: Subject, row: workspace_store.WorkspaceRow, request: BuildRequest) -> None:
     _require_transition(subject, row, request)
     if row.deleted:
-        raise Invalid(f'Workspace "{row.name}" was deleted.', "A deleted workspace cannot be built.")
+        raise Conflict(f'Workspace "{row.name}" was deleted.')
 
 
 def _require_transition(subject: Subject, row: workspace_store.WorkspaceRow, request: BuildRequest) -> None:

@@ -98,10 +98,16 @@ def _read(context: ProviderContext, config: Body, state: Body) -> Iterator[Diagn
     if complaint:
         yield _as_diagnostic(complaint)
         return
-    complaints = list(rules.check_options(state))
+    body: rules.Body = {
+        "type": state["type"],
+        "form_type": form_type,
+        "option": state["option"],
+        "validation": state["validation"],
+    }
+    complaints = list(rules.check_options(body))
     if not complaints and (state["validation"] or value != ""):
         previous = context.environment.get(PREVIOUS_PREFIX + suffix)
-        complaints += rules.check_value(state, value, previous, path)
+        complaints += rules.check_value(body, value, previous, path)
     yield from map(_as_diagnostic, complaints)
     state["value"] = value
 

@@ -145,7 +145,15 @@ def site(tmp_path: Path) -> Path:
 async def test_public_lanes_answer_alike(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same requests with the fast path and without: status, headers and body are equal."""
     names = ("a b.js", "a%20b.js", "deep/c.css", "deep", "", "none.js", "link", "%2e%2e/%2e%2e/secret.txt", "a%00")
-    paths = ["/healthz", "/healthz?x=1", "/api/v2/buildinfo", "/api/v2/buildinfo?x=1", "/assets//a.js"]
+    paths = [
+        "/healthz",
+        "/healthz?x=1",
+        "/livez",
+        "/readyz",
+        "/api/v2/buildinfo",
+        "/api/v2/buildinfo?x=1",
+        "/assets//a.js",
+    ]
     requests: list[tuple[str, dict[str, str]]] = [(path, {}) for path in [*paths, *(f"/assets/{n}" for n in names)]]
     requests += [("/api/v2/buildinfo", {"X-Coder-Bypass-Ratelimit": "true"})]
     settings: dict[str, Any] = {"site_dir": str(site), "strict_transport_security": 5}
@@ -165,7 +173,7 @@ async def test_public_lanes_answer_alike(site: Path, monkeypatch: pytest.MonkeyP
         for request, first, second in zip(requests, answers[:half], answers[half:], strict=True):
             assert first == second, request
         assert [status for status, _, _ in answers[:2]] == [200, 200] and answers[half - 2][0] == 304
-        assert answers[5][2] == b"let a = 1" and all(b"outside" not in body for _, _, body in answers)
+        assert answers[7][2] == b"let a = 1" and all(b"outside" not in body for _, _, body in answers)
 
 
 async def _nothing(_self: FastPath, _scope: Any) -> None:

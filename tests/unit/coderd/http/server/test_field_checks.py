@@ -89,7 +89,7 @@ HELD_ELSEWHERE = {
 """Types that need an object, or a setting, of their own; services' tests change one."""
 
 
-def broken_fields(kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any, FieldRule]]:
+def broken_fields(kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any, FieldRule[Any]]]:
     for name, rules in TABLE[kind].items():
         for rule in rules:
             for value in rule.outside[:2]:

@@ -12,6 +12,8 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND
 KNOWN = (
     # paths with a route, for the methods that it does not have
     "/healthz",
+    "/livez",
+    "/readyz",
     "/latency-check",
     "/derp",
     "/derp/latency-check",
@@ -28,7 +30,7 @@ KNOWN = (
     "/scim/v2/Bulk",
     "/scim/v2/Me",
 )
-ENDPOINTS = {"healthz", "latency-check", "derp"}
+ENDPOINTS = {"healthz", "livez", "readyz", "latency-check", "derp"}
 UNKNOWN = (
     *(f"/{prefix}{rest}" for prefix in MACHINE_PREFIXES for rest in ("/nope", "/nope/deeper", "/%2e")),
     *(f"/{prefix}{slash}" for prefix in MACHINE_PREFIXES if prefix not in ENDPOINTS for slash in ("", "/")),

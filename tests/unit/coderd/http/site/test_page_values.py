@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from coder.coderd.http.site.page_values import NAMES
+from coder.coderd.services.foundation.documentation import documentation_url
 from tests.kit.server.server_in_process import running_coderd
 
 PAGE = """<!doctype html><html><head><meta property="user" content="{{ .User }}">
@@ -49,7 +50,7 @@ async def test_tags_are_filled_or_added(tmp_path: Path) -> None:
             assert _settled(json.loads(mine[name])) == _settled((await world.get(path)).json()), name
         assert mine["csrf-token"] and mine["og:title"] == "mine"
         assert {name for name in NAMES if not mine[name]} == {"permissions", "logo-url"}, "no logo is set"
-        assert (mine["docs-url"], mine["application-name"]) == (world.ctx.config.docs_url, "Coder")
+        assert (mine["docs-url"], mine["application-name"]) == (documentation_url(world.ctx), "Coder")
         assert (mine["ai-tasks-enabled"], mine["tasks-tab-visible"], mine["ai-gateway-enabled"]) == (
             "true",
             "true",

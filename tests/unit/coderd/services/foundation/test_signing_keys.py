@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from coder.base.clock import FakeClock
+from coder.base.json_types import JsonObject
 from coder.coderd.services.foundation.signing_keys import LIFETIME, SigningKeys, rotate_due
 from coder.coderd.services.network.resume_tokens import FEATURE
 from coder.domain.foundation.signed_tokens import SigningKey, TokenRefused, header_untrusted, sign, verify
@@ -18,7 +19,7 @@ from tests.kit.server.server_in_process import running_coderd
 
 KEY = SigningKey("1", b"k" * 64)
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-CLAIMS = {"sub": "x", "exp": int((NOW + timedelta(hours=1)).timestamp())}
+CLAIMS: JsonObject = {"sub": "x", "exp": int((NOW + timedelta(hours=1)).timestamp())}
 
 
 def test_token_is_compact_jws() -> None:

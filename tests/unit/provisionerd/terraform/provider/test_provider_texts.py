@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from coder.domain.foundation.go_url import url_problem
 from coder.domain.foundation.go_uuid import NotUuid, parse_uuid
-from coder.domain.templates.parameter_rules import type_problem, validation_problem
+from coder.domain.templates.parameter_rules import Validation, type_problem, validation_problem
 from coder.provisionerd.terraform.provider.go_json import GoJsonError, decode_list
 
 
@@ -77,9 +77,9 @@ def test_json_lists(text: str, sentence: str) -> None:
     assert caught.value.message == sentence
 
 
-def _validation(**given: Any) -> dict[str, Any]:
+def _validation(**given: Any) -> Validation:
     empty = {"min": 0, "max": 0, "min_disabled": True, "max_disabled": True, "monotonic": "", "regex": "", "error": ""}
-    return {**empty, **given}
+    return cast("Validation", {**empty, **given})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,97 @@
+"""The details of refused request bodies, in the words of Go's decoder, which clients of the original compare."""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from coder.domain.foundation.go_json import explain_type
+from coder.domain.foundation.go_uuid import NotUuid, parse_uuid
+from coder.domain.foundation.search import explain_time
+
+_TEXT_FAULT = re.compile(r"Invalid (?:UUID|RFC3339 encoded datetime) - at `\$((?:\.\w+|\[\d+\])+)`")
+_KIND_FAULT = re.compile(r"Expected `[^`]+`, got `\w+` - at `\$((?:\.\w+|\[\d+\])+)`")
+_STEPS = re.compile(r"\.(\w+)|\[(\d+)\]")
+_GO_TYPES: dict[Any, str] = {
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    UUID: "uuid.UUID",
+    datetime: "time.Time",
+}
+
+
+def explain_fault(declaration: str, document: Any, kind: type[msgspec.Struct]) -> str:
+    """Return Go's words for a value of the wrong kind, or for an invalid text that clients can see (an id, a time);
+    `declaration` is the decoder's message, which is returned for everything else."""
+    fault = _TEXT_FAULT.fullmatch(declaration) or _KIND_FAULT.fullmatch(declaration)
+    if fault is None:
+        return declaration
+    value = document
+    owner: Any = kind
+    hint: Any = kind
+    names = []
+    for name, number in _STEPS.findall(fault[1]):
+        try:
+            value = value[int(number)] if number else value[name]
+        except (KeyError, IndexError, TypeError):  # a step that the decoder does not describe, as keys of maps
+            return declaration
+        if number:
+            hint = _argument(hint, 0)
+            continue
+        owner = hint if _is_struct(hint) else owner
+        names.append(name)
+        hint = _field_hint(hint, name) if _is_struct(hint) else _argument(hint, 1)
+    if isinstance(value, str) and hint is UUID:
+        uuid = parse_uuid(value)
+        return uuid.reason if isinstance(uuid, NotUuid) else declaration
+    if hint is datetime:
+        return explain_time(value) if isinstance(value, str) else "Time.UnmarshalJSON: input is not a JSON string"
+    return explain_type(value, go_type(hint), f"{owner.__name__}.{'.'.join(names)}")
+
+
+def explain_document(document: object, kind: type[msgspec.Struct]) -> str:
+    """Return Go's words for a document that is no object."""
+    return explain_type(document, f"codersdk.{kind.__name__}")
+
+
+def go_type(hint: Any) -> str:
+    """Return the name of the Go type that a field of this type has in the original."""
+    hint = _required(hint)
+    origin = typing.get_origin(hint)
+    if origin is list:
+        return f"[]{go_type(_argument(hint, 0))}"
+    if origin is dict:
+        return f"map[{go_type(_argument(hint, 0))}]{go_type(_argument(hint, 1))}"
+    if origin is typing.Literal:
+        return "string"
+    return _GO_TYPES.get(hint) or f"codersdk.{getattr(hint, '__name__', 'Value')}"
+
+
+def _required(hint: Any) -> Any:
+    """Return a field's type without its `| None` and `| UnsetType`."""
+    if typing.get_origin(hint) in {typing.Union, types.UnionType}:
+        return next((part for part in typing.get_args(hint) if part not in {type(None), msgspec.UnsetType}), type(None))
+    return _required(typing.get_args(hint)[0]) if typing.get_origin(hint) is typing.Annotated else hint
+
+
+def _argument(hint: Any, index: int) -> Any:
+    arguments = typing.get_args(_required(hint))
+    return _required(arguments[index]) if index < len(arguments) else Any
+
+
+def _is_struct(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
+
+
+def _field_hint(kind: type[msgspec.Struct], name: str) -> Any:
+    hints = typing.get_type_hints(kind)
+    fields = (field.name for field in msgspec.structs.fields(kind) if field.encode_name == name)
+    return _required(hints[next(fields)])

@@ -1,0 +1,112 @@
+"""Admission of agents that connect: a few at a time, in order, and the others hear when to come back.
+
+After a restart all agents of a server return within seconds. Each arrival costs some 30 ms of processor time; if all
+are served at once, all are slow, time out and come again. So a bounded number is served, a bounded queue waits as long
+as clients do, and the rest gets 503 with `Retry-After`: seconds that spread them over the time their arrivals need.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import OrderedDict
+from collections.abc import Callable
+
+import trio
+
+from coder.api.base.refusals import Unavailable
+
+AT_ONCE = 16
+"""Arrivals that are served at the same time: enough to keep the database's connections busy."""
+MOST_WAITING = 512
+LONGEST_WAIT = 8.0
+"""Seconds in the queue; clients give up after 20 s, proxies after 30 s or more."""
+HOLD = 5.0
+"""Seconds after which an agent that connected and requests nothing no longer counts."""
+LONGEST_REST = 60
+"""Most seconds of `Retry-After`."""
+_FIRST_PACE = 0.03
+_WEIGHT = 0.1
+
+
+class Arrival:
+    """An agent that is being served; `end` may be called again."""
+
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        self._on_end: Callable[[], None] | None = on_end
+
+    def end(self) -> None:
+        """Let the next agent in."""
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            on_end()
+
+
+class AgentAdmission:
+    """Queue of arriving agents of this process. `monotonic` returns seconds."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._waiting: OrderedDict[int, trio.Event] = OrderedDict()
+        self._numbers = 0
+        self.running = 0
+        self._pace = _FIRST_PACE
+        "Seconds between two ends while others wait: measured."
+        self._last_end: float | None = None
+        self._reserved_until = 0.0
+        "When the last agent that was sent away is expected."
+        self.refused = 0
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    async def enter(self) -> Arrival:
+        """Wait for a turn. Raises Unavailable with `Retry-After` when the queue is full, or does not move."""
+        if self.running >= AT_ONCE or self._waiting:
+            await self._wait()
+        else:
+            self.running += 1
+        return Arrival(self._end)
+
+    async def _wait(self) -> None:
+        if self.waiting >= MOST_WAITING or self.waiting * self._pace > LONGEST_WAIT:
+            raise self._refusal()
+        number, turn = self._numbers, trio.Event()
+        self._numbers += 1
+        self._waiting[number] = turn
+        try:
+            with trio.move_on_after(LONGEST_WAIT):
+                await turn.wait()
+        except trio.Cancelled:
+            if turn.is_set():
+                self._end()  # its turn came at the same time: pass it on
+            raise
+        finally:
+            self._waiting.pop(number, None)
+        if not turn.is_set():
+            raise self._refusal()
+
+    def _end(self) -> None:
+        now = self._monotonic()
+        if self._last_end is not None and self._waiting:
+            self._pace += _WEIGHT * (min(now - self._last_end, 1.0) - self._pace)
+        self._last_end = now
+        self.running -= 1
+        while self._waiting and self.running < AT_ONCE:
+            _, turn = self._waiting.popitem(last=False)
+            self.running += 1
+            turn.set()
+
+    def _refusal(self) -> Unavailable:
+        self.refused += 1
+        now = self._monotonic()
+        self._reserved_until = max(self._reserved_until, now + self.waiting * self._pace) + self._pace
+        seconds = math.ceil(self._reserved_until - now)
+        if seconds > LONGEST_REST:
+            seconds = random.randint(LONGEST_REST // 2, LONGEST_REST)
+        return Unavailable(
+            "Too many agents connect at once.",
+            f"Connect again in {max(seconds, 1)} s.",
+            headers=[("Retry-After", str(max(seconds, 1)))],
+        )

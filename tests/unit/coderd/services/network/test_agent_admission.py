@@ -1,0 +1,128 @@
+"""Admission of agents: in order, bounded, and with a time to come back for those that are sent away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+
+from coder.api.base.refusals import Unavailable
+from coder.coderd.services.network import agent_admission
+from coder.coderd.services.network.agent_admission import (
+    AT_ONCE,
+    LONGEST_REST,
+    LONGEST_WAIT,
+    MOST_WAITING,
+    AgentAdmission,
+)
+from coder.net.errors import HttpError
+from coder.rpc.proto import agent_pb2
+from tests.kit.agents.scripted_agent import connected_agent, dial_link, eventually, workspace_world
+
+
+async def _busy(admission: AgentAdmission) -> list[agent_admission.Arrival]:
+    return [await admission.enter() for _ in range(AT_ONCE)]
+
+
+def _retry_after(refusal: Unavailable) -> int:
+    return int(dict(refusal.headers)["Retry-After"])
+
+
+async def test_arrivals_enter_in_order(autojump_clock: Any) -> None:
+    admission = AgentAdmission(trio.current_time)
+    first = await _busy(admission)
+    order: list[int] = []
+
+    async def arrive(number: int) -> None:
+        arrival = await admission.enter()
+        order.append(number)
+        await trio.sleep(0.01)
+        arrival.end()
+
+    async with trio.open_nursery() as nursery:
+        for number in range(40):
+            nursery.start_soon(arrive, number)
+            await trio.testing.wait_all_tasks_blocked()
+        assert (order, admission.running, admission.waiting) == ([], AT_ONCE, 40)
+        for arrival in first:
+            arrival.end()
+            arrival.end()  # again is harmless
+    assert sorted(order) == list(range(40))
+    assert all(abs(at - number) < AT_ONCE for at, number in enumerate(order)), "tasks of one turn run in any order"
+    assert (admission.running, admission.waiting) == (0, 0)
+
+
+async def test_full_queue_spreads_the_others(autojump_clock: Any) -> None:
+    admission = AgentAdmission(trio.current_time)
+    arrivals = await _busy(admission)
+    refused: list[int] = []
+
+    async def wait() -> None:
+        try:
+            arrivals.append(await admission.enter())
+        except Unavailable as refusal:
+            refused.append(_retry_after(refusal))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(MOST_WAITING):
+            nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked()
+        room = admission.waiting
+        for _ in range(300):
+            with pytest.raises(Unavailable) as caught:
+                await admission.enter()
+            refused.append(_retry_after(caught.value))
+        assert refused == sorted(refused)
+        assert refused[-1] - refused[0] >= 8, "they come back over the time that their arrivals need"
+        nursery.cancel_scope.cancel()
+    assert 200 < room <= MOST_WAITING
+    assert all(1 <= seconds <= LONGEST_REST for seconds in refused)
+
+
+async def test_queue_that_stands_still_refuses(autojump_clock: Any) -> None:
+    admission = AgentAdmission(trio.current_time)
+    await _busy(admission)
+    began = trio.current_time()
+    with pytest.raises(Unavailable):
+        await admission.enter()
+    assert trio.current_time() - began == pytest.approx(LONGEST_WAIT)
+    assert admission.waiting == 0
+
+
+async def test_cancelled_arrival_loses_no_slot(autojump_clock: Any) -> None:
+    admission = AgentAdmission(trio.current_time)
+    arrivals = await _busy(admission)
+
+    async def arrive() -> None:
+        (await admission.enter()).end()
+
+    for turn_comes in (False, True):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(arrive)
+            await trio.testing.wait_all_tasks_blocked()
+            if turn_comes:
+                arrivals.pop().end()
+            nursery.cancel_scope.cancel()
+    assert (admission.running, admission.waiting) == (AT_ONCE - 1, 0)
+
+
+async def test_upgrade_is_refused_with_retry_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the first agent has its manifest."""
+    monkeypatch.setattr(agent_admission, "AT_ONCE", 1)
+    monkeypatch.setattr(agent_admission, "MOST_WAITING", 0)
+    async with workspace_world() as view_context:
+        world, path = view_context.world, "/api/v2/workspaceagents/me/rpc?version=2.10&role=agent"
+        async with connected_agent(view_context) as agent:
+            with pytest.raises(HttpError) as caught:
+                await dial_link(world, path, token=view_context.token)
+            assert (caught.value.status, caught.value.is_enveloped) == (503, True)
+            assert caught.value.retry_after >= 1
+            await agent.call("GetManifest", agent_pb2.GetManifestRequest(), agent_pb2.Manifest)
+            async with connected_agent(view_context):
+                pass
+
+        async def is_free() -> bool:
+            return world.ctx.services.api.agent_admission.running == 0
+
+        await eventually(is_free)

@@ -1,0 +1,76 @@
+"""An upgrade without an answer: carried by plain requests only where those are answered."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+import trio
+
+from coder.mesh.derp_map import DerpNode, DerpRegion
+from coder.mesh.errors import RelayError
+from coder.net import http1, websocket
+from coder.net.errors import UnansweredUpgrade
+from coder.net.policy import DialPolicy
+from coder.net.websocket import connect_websocket
+from coder.tailnet import relay
+from coder.tailnet.relay import RelayDialer
+
+
+class SilentServer:
+    """Answers no upgrade, and other requests only if `answers_plain`."""
+
+    def __init__(self, answers_plain: bool) -> None:
+        self.answers_plain = answers_plain
+        self.requests: list[str] = []
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        head = b""
+        with contextlib.suppress(trio.BrokenResourceError):
+            while b"\r\n\r\n" not in head:
+                if not (data := await stream.receive_some()):
+                    return
+                head += data
+            self.requests.append(head.split(b" HTTP/1.1")[0].decode())
+            if self.answers_plain and b"upgrade:" not in head.lower():
+                await stream.send_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                return
+            await trio.sleep_forever()
+
+
+@contextlib.asynccontextmanager
+async def _server(answers_plain: bool) -> AsyncIterator[tuple[SilentServer, int]]:
+    server = SilentServer(answers_plain)
+    async with trio.open_nursery() as nursery:
+        listeners: Any = await nursery.start(trio.serve_tcp, server.serve, 0)
+        yield server, listeners[0].socket.getsockname()[1]
+        nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    upgrade: Callable[..., Any] = http1.upgrade
+    monkeypatch.setattr(websocket, "upgrade", lambda policy, path, fields, *_: upgrade(policy, path, fields, 0.2))
+    monkeypatch.setattr(websocket, "PLAIN_TIMEOUT", 0.2)
+    monkeypatch.setattr(relay, "TRANSPORT_TIMEOUT", 0.2)
+
+
+@pytest.mark.parametrize("answers_plain", [False, True])
+async def test_websocket_is_carried_past_middleboxes_only(answers_plain: bool, impatient: None) -> None:
+    async with _server(answers_plain) as (server, port):
+        with trio.fail_after(60), pytest.raises(UnansweredUpgrade):
+            await connect_websocket(DialPolicy(f"http://127.0.0.1:{port}", proxies={}), "/link")
+        assert server.requests[:2] == ["GET /link", "GET /latency-check"]
+        assert bool(server.requests[2:]) == answers_plain, "a busy server gets no dearer attempt"
+
+
+@pytest.mark.parametrize("answers_plain", [False, True])
+async def test_relay_is_carried_past_middleboxes_only(answers_plain: bool, impatient: None) -> None:
+    async with _server(answers_plain) as (server, port):
+        node = DerpNode(name="1a", region_id=1, host_name="127.0.0.1", derp_port=port, force_http=True)
+        region = DerpRegion(region_id=1, region_code="x", region_name="x", nodes=(node,), embedded_relay=True)
+        with trio.fail_after(60), pytest.raises(RelayError):
+            await RelayDialer(DialPolicy(f"http://127.0.0.1:{port}", proxies={}))(region, node)
+        assert (len(server.requests) > 2) == answers_plain
