@@ -20,6 +20,7 @@ from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.templates import system_template_versions
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateChanges, TemplateRow
+from coder.coderd.store.workspaces.change_feed import notify_changes
 from coder.domain.access.policy import Subject
 
 if TYPE_CHECKING:
@@ -58,6 +59,10 @@ _EDITABLE: tuple[
     "disable_module_cache",
     "agents_allowed",
 )
+_SHOWN_IN_WORKSPACES = frozenset(
+    {"name", "display_name", "icon", "allow_user_cancel_workspace_jobs", "use_classic_parameter_flow"}
+)
+"""Settings that are part of each workspace's JSON: watchers of workspaces learn of changes."""
 
 
 async def update_template(ctx: Context, subject: Subject, template_id: UUID, body: UpdateTemplateMeta) -> Template:
@@ -73,6 +78,8 @@ async def update_template(ctx: Context, subject: Subject, template_id: UUID, bod
         changes = _changes(body, present)
         changes["updated_at"] = now
         await write_changes(tx, present, changes, body, now, quiet_hours, site_of(ctx))
+        if any(name in _SHOWN_IN_WORKSPACES and value != getattr(present, name) for name, value in changes.items()):
+            await notify_changes(tx, "settings", await store.list_workspace_places(tx, template_id))
 
     with constraint_refusals({NAME_INDEX: name_taken(str(value_or(body.name, row.name)))}):
         await ctx.db.run(write)
@@ -126,3 +133,4 @@ async def _set_active(tx: Tx, subject: Subject, template_id: UUID, version_id: U
         detail = f"Attempted to promote a version with a {job.status if job else 'missing'} build"
         raise Forbidden("Only versions that have been built successfully can be promoted.", detail)
     await store.update_template(tx, row.id, active_version_id=version_id, updated_at=now)
+    await notify_changes(tx, "settings", await store.list_workspace_places(tx, row.id))  # now outdated, or not any more

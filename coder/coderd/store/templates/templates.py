@@ -219,6 +219,13 @@ async def count_living_workspaces(tx: Tx, template_id: UUID) -> int:
     return int((await tx.execute(query)).scalar_one())
 
 
+async def list_workspace_places(tx: Tx, template_id: UUID) -> list[tuple[UUID, UUID]]:
+    """Return owner and id of each workspace of a template that is not deleted."""
+    query = select(workspaces.c.owner_id, workspaces.c.id)
+    rows = await tx.execute(query.where(workspaces.c.template_id == template_id, workspaces.c.deleted.is_(False)))
+    return [(owner, workspace) for owner, workspace in rows]
+
+
 async def list_build_times(tx: Tx, since: datetime) -> list[BuildTime]:
     """Return medians of every template's successful builds that ended after `since`. Reads all of them: call rarely."""
     took = extract("epoch", provisioner_jobs.c.completed_at - provisioner_jobs.c.started_at).cast(Float)

@@ -35,15 +35,27 @@ export function setLost(connection: symbol, isLost: boolean): void {
   for (const listener of listeners) listener();
 }
 
-export function useConnectionLost(): boolean {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => lost.size > 0 && !signedOut,
-  );
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
 }
+
+export function useConnectionLost(): boolean {
+  return useSyncExternalStore(subscribe, () => lost.size > 0 && !signedOut);
+}
+
+const awaited = new Set<symbol>();
+
+/** Whether the first message of a connection may still arrive soon. */
+export function setAwaited(connection: symbol, isAwaited: boolean): void {
+  if (awaited.has(connection) === isAwaited) return;
+  if (isAwaited) awaited.add(connection);
+  else awaited.delete(connection);
+  for (const listener of listeners) listener();
+}
+
+/** Return whether a connection has not delivered its first message yet. */
+export const useAwaited = (): boolean => useSyncExternalStore(subscribe, () => awaited.size > 0);
 
 /** Return whether a connection has been lost long enough to tell the user. */
 export function useLongLost(): boolean {

@@ -21,6 +21,8 @@ const OWN = "own";
  * one before.
  */
 const TABLE = `
+app/frame/CommandPalette.tsx | PUT /api/v2/users/me/appearance | own
+app/frame/PaletteActions.tsx | PUT /api/v2/workspaces/:/extend | update
 app/frame/SignInAgain.tsx | POST /api/v2/users/login | own
 app/frame/UserMenu.tsx | POST /api/v2/users/logout | own
 pages/account/AppearancePage.tsx | PUT /api/v2/users/me/appearance | own
@@ -144,6 +146,7 @@ pages/workspaces/RowActions.tsx | PUT /api/v2/workspaces/:/favorite | own
  * permissions it checks.
  */
 const BUILDS: Readonly<Record<string, readonly string[]>> = {
+  "app/frame/PaletteActions.tsx": ["start", "stop"],
   "pages/workspaces/WorkspaceActions.tsx": ["start", "stop"],
   "pages/workspaces/Banners.tsx": ["mayBuild"],
   "pages/workspaces/DeleteWorkspace.tsx": ["remove"],

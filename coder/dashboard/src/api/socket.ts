@@ -4,10 +4,11 @@
 import { useEffect, useRef } from "react";
 
 import { socketUrl } from "./client";
-import { isSignedOut, onSignedIn, setLost } from "./connection";
+import { isSignedOut, onSignedIn, setAwaited, setLost } from "./connection";
 
 const FIRST_MS = 500;
 const LONGEST_MS = 10_000;
+const FIRST_MESSAGE_MS = 300; // an empty log sends nothing after it opens
 const UNREADABLE = 4000; // from the range that browsers leave to applications
 
 export interface SocketHandlers {
@@ -44,6 +45,7 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
     const current = new WebSocket(socketUrl(path()));
     socket = current;
     current.onopen = () => {
+      window.setTimeout(() => setAwaited(connection, false), FIRST_MESSAGE_MS);
       if (!unreadable) wait = FIRST_MS;
       setLost(connection, false);
       handlers.onOpen?.((value) => {
@@ -51,6 +53,7 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
       });
     };
     current.onmessage = (event: MessageEvent<string>) => {
+      setAwaited(connection, false);
       const message = read(event.data);
       unreadable = message === null;
       // The lost message may have been the state that all later ones build on: start over instead of
@@ -59,6 +62,7 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
       else handlers.onMessage(message.value);
     };
     current.onclose = (event) => {
+      setAwaited(connection, false);
       if (closed) return;
       if (event.code === 1000) {
         ended = true;
@@ -78,9 +82,11 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
     wait = FIRST_MS;
     online();
   });
+  setAwaited(connection, true);
   open();
   return () => {
     closed = true;
+    setAwaited(connection, false);
     unsubscribe();
     window.clearTimeout(timer);
     window.removeEventListener("online", online);

@@ -15,12 +15,21 @@ const STEPS: readonly (readonly [number, string])[] = [
  */
 const ROUNDING = 1.01;
 
-/** "3 hours ago", "in 2 days", "just now"; "never" for the API's zero time. */
-export function ago(text: string | null | undefined, now: number = Date.now()): string {
+/**
+ * "3 hours ago", "in 2 days", "just now"; "never" for the API's zero time. `isLost`: the connection
+ * is lost, so that nothing is known to be from now.
+ */
+export function ago(
+  text: string | null | undefined,
+  now: number = Date.now(),
+  isLost = false,
+): string {
   const moment = text ? Date.parse(text) : NaN;
   if (Number.isNaN(moment) || moment < 0) return "never";
   const seconds = (now - moment) / 1000;
   const words = spanWords(seconds < 0 ? -seconds * ROUNDING : seconds);
+  if (words === "" && isLost && seconds >= 0)
+    return `${counted(Math.floor(seconds), "second")} ago`;
   if (words === "") return "just now";
   return seconds < 0 ? `in ${words}` : `${words} ago`;
 }

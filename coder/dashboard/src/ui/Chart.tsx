@@ -119,7 +119,7 @@ export function Chart({
       plot.destroy();
     };
   }, [times, series, height, unit, bars, isEmpty]);
-  if (isEmpty) return <p className="text-muted">{nothing}</p>;
+  if (isEmpty) return <p className="min-h-56 text-muted">{nothing}</p>;
   return (
     <figure aria-label={label} className="relative">
       <div

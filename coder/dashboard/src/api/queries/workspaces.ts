@@ -38,6 +38,18 @@ export const workspaces = (query: string, page: number, size = PAGE_SIZE) =>
     refetchInterval: LIST_REFRESH_MS,
   });
 
+/** External machines whose agent has not connected in time. */
+export const UNATTACHED = "has_external_agent:true has-agent:timeout status:running";
+
+/** Counted by the server: statistics count such workspaces as running. */
+export const unattachedCount = queryOptions({
+  queryKey: ["workspaces", UNATTACHED, "count"],
+  queryFn: () =>
+    get<WorkspacesResponse>(withQuery("/api/v2/workspaces", { limit: 1, q: UNATTACHED })),
+  select: (page) => page.count,
+  refetchInterval: 60_000,
+});
+
 export const workspaceByName = (owner: string, name: string) =>
   queryOptions({
     queryKey: ["workspace", owner, name],

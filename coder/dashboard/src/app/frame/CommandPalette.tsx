@@ -1,20 +1,26 @@
 // Keyboard access to pages, workspaces and templates. Opens with Ctrl/Cmd+K.
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Command } from "cmdk";
 import { useDeferredValue, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 
-import { seg } from "../../api/client";
+import { put, seg } from "../../api/client";
+import { setServerData } from "../../api/optimistic";
 import { useMayCreateWorkspace, usePermissions } from "../../api/permissions";
-import { organizations } from "../../api/queries/session";
+import { myAppearance, organizations } from "../../api/queries/session";
 import { templates } from "../../api/queries/templates";
 import { workspaces } from "../../api/queries/workspaces";
-import type { Organization, Template } from "../../api/types";
+import type { Organization, Template, UserAppearanceSettings } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { templatePath } from "../../features/template/paths";
 import { cx } from "../../ui/cx";
 import { useFocusReturnOnUnmount } from "../../ui/focus-return";
+import { RightsOfList } from "../../pages/workspaces/rights";
+import { DEFAULT_FONT } from "../../ui/text/terminal-fonts";
+import { toast } from "../../ui/toast";
 import { ACTIONS, MAIN } from "./nav";
+import { PaletteActions } from "./PaletteActions";
+import { commandOf } from "./palette-commands";
 import type { NavItem } from "../../features/navigation/nav-item";
 import { ACCOUNT } from "../../pages/account/nav";
 import { ADMIN } from "./nav-admin";
@@ -94,7 +100,9 @@ export function CommandPalette({
   const list = useRef<HTMLDivElement>(null);
   const navigate = useNavigate();
   const may = usePermissions();
-  const needle = useDeferredValue(text.trim());
+  const typed = useDeferredValue(text.trim());
+  const command = commandOf(typed);
+  const needle = command ? command.name : typed;
   const workspaceList =
     useQuery({
       ...workspaces(needle === "" ? "owner:me" : `name:"${needle.replaceAll('"', "")}"`, 1),
@@ -145,6 +153,18 @@ export function CommandPalette({
       />
       <Command.List ref={list} className="max-h-[50vh] overflow-y-auto p-1.5">
         <Command.Empty className="px-3 py-6 text-center text-muted">No results</Command.Empty>
+        {command ? (
+          <Command.Group heading="Commands" className={GROUP}>
+            <RightsOfList list={workspaceList}>
+              <PaletteActions
+                command={command}
+                workspaces={workspaceList}
+                className={ITEM}
+                onClose={onClose}
+              />
+            </RightsOfList>
+          </Command.Group>
+        ) : null}
         <Command.Group heading="Workspaces" className={GROUP}>
           {workspaceList.slice(0, 8).map((workspace) => (
             <Command.Item
@@ -172,6 +192,9 @@ export function CommandPalette({
               <NewFrom key={template.id} template={template} go={go} />
             ))}
         </Command.Group>
+        <Command.Group heading="Appearance" className={GROUP}>
+          {typed === "" ? null : <Themes onClose={onClose} />}
+        </Command.Group>
         <Command.Group heading="Pages" className={GROUP}>
           {pages(MAIN)}
           {pages(ACTIONS)}
@@ -187,6 +210,33 @@ export function CommandPalette({
   );
 }
 
+function Themes({ onClose }: { onClose: () => void }) {
+  const queries = useQueryClient();
+  const settings = useQuery(myAppearance).data;
+  const choose = async (theme: string) => {
+    if (!settings) return;
+    const terminal_font = settings.terminal_font || DEFAULT_FONT;
+    const next = { ...settings, terminal_font, theme_mode: "single", theme_preference: theme };
+    const saved = await put<UserAppearanceSettings>("/api/v2/users/me/appearance", next);
+    setServerData(queries, myAppearance.queryKey, saved);
+  };
+  return ["dark", "light"].map((theme) => (
+    <Command.Item
+      key={theme}
+      className={ITEM}
+      value={`switch to ${theme} theme`}
+      onSelect={() => {
+        onClose();
+        void choose(theme).catch((error: unknown) =>
+          toast.failed("Failed to change the theme", error),
+        );
+      }}
+    >
+      Switch to {theme} theme
+    </Command.Item>
+  ));
+}
+
 /**
  * Only in organizations where the user may create workspaces: the palette is no place for
  * permission errors.
@@ -196,7 +246,7 @@ function NewFrom({ template, go }: { template: Template; go: (to: string) => voi
   return (
     <Command.Item
       className={ITEM}
-      value={`new workspace create ${template.name} ${template.display_name}`}
+      value={`new workspace create from ${template.name} ${template.display_name}`}
       onSelect={() => go(`${templatePath(template)}/workspace`)}
     >
       <Avatar name={template.name} src={template.icon} size="sm" square />

@@ -6,6 +6,7 @@ import type { ReactNode } from "react";
 import { Link } from "react-router";
 
 import { deploymentStats } from "../../api/queries/deployment";
+import { UNATTACHED, unattachedCount } from "../../api/queries/workspaces";
 import { healthReport } from "../../api/queries/health";
 import { usePermissions } from "../../api/permissions";
 import { Ago } from "../../ui/Ago";
@@ -34,6 +35,7 @@ export function DeploymentBar() {
   const answer = useQuery({ ...deploymentStats, enabled: may.viewDeploymentStats });
   const unhealthy =
     useQuery({ ...healthReport, enabled: may.viewDebugInfo }).data?.healthy === false;
+  const unattached = useQuery({ ...unattachedCount, enabled: may.viewDeploymentStats }).data ?? 0;
   const stats = answer.data;
   if (!stats) return null;
   const sessions = SESSIONS.filter(([key]) => stats.session_count[key] > 0);
@@ -41,9 +43,9 @@ export function DeploymentBar() {
   return (
     <aside
       aria-label="Deployment statistics"
-      className="z-20 border-t border-line bg-surface text-xs text-muted lg:sticky lg:bottom-0"
+      className="z-20 border-t border-line bg-surface text-xs text-muted"
     >
-      <div className="mx-auto flex w-full max-w-[88rem] flex-wrap items-center gap-x-5 gap-y-1 px-4 py-1.5 sm:px-6">
+      <div className="mx-auto flex w-full max-w-(--page) flex-wrap items-center gap-x-5 gap-y-1 px-4 py-1.5 sm:px-6">
         {unhealthy ? (
           <Link to="/health" className="hover:underline">
             <StatusText tone="bad">Unhealthy</StatusText>
@@ -58,17 +60,32 @@ export function DeploymentBar() {
                   to={`/workspaces?filter=${encodeURIComponent(filter)}`}
                 >
                   <StatusText tone={tone} quiet>
-                    {text}: {stats.workspaces[key]}
+                    {text}:{" "}
+                    {key === "running"
+                      ? Math.max(0, stats.workspaces.running - unattached)
+                      : stats.workspaces[key]}
                   </StatusText>
                 </Link>
               </li>
             ),
           )}
+          {unattached > 0 ? (
+            <li>
+              <Link
+                className="hover:underline"
+                to={`/workspaces?filter=${encodeURIComponent(UNATTACHED)}`}
+              >
+                <StatusText tone="idle" quiet>
+                  Not attached: {unattached}
+                </StatusText>
+              </Link>
+            </li>
+          ) : null}
         </Figures>
         <Figures name="Transmission">
           <li>Received: {byteSize(stats.workspaces.rx_bytes)}</li>
           <li>Sent: {byteSize(stats.workspaces.tx_bytes)}</li>
-          <li>Latency: {latency < 0 ? "-" : `${Math.round(latency)} ms`}</li>
+          <li>Median latency: {latency < 0 ? "-" : `${Math.round(latency)} ms`}</li>
         </Figures>
         <Figures name="Connections">
           {sessions.length === 0 ? (

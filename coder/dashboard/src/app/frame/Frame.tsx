@@ -19,16 +19,24 @@ import { focusOrigin } from "../../ui/focus-return";
 import { FrameExtras } from "./FrameExtras";
 import { MAIN } from "./nav";
 import { ADMIN } from "./nav-admin";
-import { useQuiet } from "./useQuiet";
+import { useComplete, useQuiet } from "./useQuiet";
 import { useShortcuts } from "./shortcuts";
 import { UserMenu } from "./UserMenu";
 
 const CommandPalette = lazy(async () => ({
   default: (await import("./CommandPalette")).CommandPalette,
 }));
+const ShortcutSheet = lazy(async () => ({
+  default: (await import("./ShortcutSheet")).ShortcutSheet,
+}));
 const DeploymentBar = lazy(async () => ({
   default: (await import("./DeploymentBar")).DeploymentBar,
 }));
+
+/** Pages whose parts have a fixed size: shown before they are complete. */
+const STEADY: ReadonlySet<string> = new Set(["/workspaces"]);
+/** Invisible, but focusable and read aloud. */
+const HIDDEN = "opacity-0";
 
 export function Frame({ user, children }: { user: User | null; children: ReactNode }) {
   const info = useQuery(buildInfo);
@@ -37,10 +45,15 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
   const openPalette = () => setPalette({ origin: focusOrigin() });
   const lost = useLongLost();
   const quiet = useQuiet();
+  const complete = useComplete();
+  const [first] = useState(useLocation().pathname);
+  const shown = complete || STEADY.has(first);
+  const bar = usePermissions().viewDeploymentStats && user !== null;
   useEffect(() => {
     if (quiet) void loadFonts();
   }, [quiet]);
-  useShortcuts(user !== null, openPalette);
+  const [help, setHelp] = useState(false);
+  useShortcuts(user !== null, openPalette, () => setHelp(true));
   return (
     <>
       <a
@@ -51,7 +64,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
       </a>
       <Announcements />
       <header className="sticky top-0 z-30 border-b border-line bg-surface">
-        <div className="mx-auto flex h-13 w-full max-w-[88rem] items-center gap-2 px-4 sm:px-6">
+        <div className="mx-auto flex h-13 w-full max-w-(--page) items-center gap-2 px-4 sm:px-6">
           <Brand />
           {user ? <MainNav /> : null}
           <div className="ml-auto flex items-center gap-1.5">
@@ -105,19 +118,37 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
         id="content"
         ref={content}
         tabIndex={-1}
-        className="mx-auto w-full max-w-[88rem] flex-1 px-4 py-6 sm:px-6 sm:py-7"
+        className={cx(
+          "mx-auto w-full max-w-(--page) flex-1 px-4 py-6 sm:px-6 sm:py-7",
+          shown ? "" : HIDDEN,
+        )}
       >
         {children}
       </main>
-      <footer className="mx-auto flex w-full max-w-[88rem] flex-wrap gap-x-5 gap-y-1 px-4 py-4 text-sm text-muted sm:px-6">
+      <footer
+        className={cx(
+          "mx-auto flex w-full max-w-(--page) flex-wrap gap-x-5 gap-y-1 px-4 py-4 text-sm",
+          "text-muted sm:px-6",
+          complete ? "" : HIDDEN,
+        )}
+      >
         {info.data ? <span>Coder {info.data.version}</span> : null}
         <Link to="/install" className="hover:text-text hover:underline">
           Install the CLI
         </Link>
       </footer>
-      {user && quiet ? (
+      {bar ? (
+        <div className="min-h-8 max-sm:min-h-28 lg:sticky lg:bottom-0">
+          {quiet ? (
+            <Suspense fallback={null}>
+              <DeploymentBar />
+            </Suspense>
+          ) : null}
+        </div>
+      ) : null}
+      {help ? (
         <Suspense fallback={null}>
-          <DeploymentBar />
+          <ShortcutSheet onClose={() => setHelp(false)} />
         </Suspense>
       ) : null}
       {palette ? (

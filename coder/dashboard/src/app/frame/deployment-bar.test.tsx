@@ -26,6 +26,7 @@ const open = (answers: object = {}) =>
   visit([{ path: "/", Component: DeploymentBar }], "/", {
     "GET /api/v2/deployment/stats": stats,
     "GET /api/v2/debug/health": { healthy: true },
+    "GET /api/v2/workspaces": { workspaces: [], count: 0 },
     ...answers,
   });
 const bar = async () =>
@@ -51,7 +52,7 @@ it("shows workspaces, traffic and sessions, with links", async () => {
   expect(itemTexts(shown.getByRole("list", { name: "Transmission" }))).toEqual([
     "Received: 1.5 KiB",
     "Sent: 5.0 GiB",
-    "Latency: 12 ms",
+    "Median latency: 12 ms",
   ]);
   expect(itemTexts(shown.getByRole("list", { name: "Connections" }))).toEqual([
     "VS Code: 6",
@@ -109,7 +110,7 @@ it("shows unhealthy state and unknown latency", async () => {
   });
   const shown = await bar();
   expect(await shown.findByRole("link", { name: "Unhealthy" })).toHaveAttribute("href", "/health");
-  expect(itemTexts(shown.getByRole("list", { name: "Transmission" }))[2]).toBe("Latency: -");
+  expect(itemTexts(shown.getByRole("list", { name: "Transmission" }))[2]).toBe("Median latency: -");
 });
 
 it("is hidden without permission for statistics", async () => {
@@ -131,4 +132,11 @@ it.each([
   [2 ** 60, "1024 PiB"],
 ])("formats %d bytes as %s", (count, text) => {
   expect(byteSize(count)).toBe(text);
+});
+
+it("counts machines that were never attached apart from running workspaces", async () => {
+  open({ "GET /api/v2/workspaces": { workspaces: [], count: 12 } });
+  const shown = await bar();
+  expect(await shown.findByText("Not attached: 12")).toBeVisible();
+  expect(shown.getByText("Running: 18")).toBeVisible();
 });

@@ -1,5 +1,5 @@
 // Keys that work on every page: Ctrl/Cmd+K for the palette, "/" for the page's search, "g" and a
-// letter for pages.
+// letter for pages, "?" for the list of all.
 import { useEffect, useRef } from "react";
 import { useNavigate } from "react-router";
 
@@ -11,11 +11,13 @@ const PLACES: Record<string, string> = {
 };
 const SECOND_KEY_MS = 900;
 
-export function useShortcuts(active: boolean, openPalette: () => void): void {
+export function useShortcuts(active: boolean, openPalette: () => void, openHelp: () => void): void {
   const navigate = useNavigate();
   const open = useRef(openPalette);
+  const help = useRef(openHelp);
   useEffect(() => {
     open.current = openPalette;
+    help.current = openHelp;
   });
   useEffect(() => {
     if (!active) return;
@@ -29,6 +31,7 @@ export function useShortcuts(active: boolean, openPalette: () => void): void {
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
       const path = PLACES[event.key];
       if (path && performance.now() - pressed < SECOND_KEY_MS) void navigate(path);
+      else if (event.key === "?") help.current();
       else if (event.key === "/") {
         const search = document.querySelector<HTMLInputElement>("main input[data-shortcut='/']");
         if (search) {

@@ -11,14 +11,20 @@ const SHOWN = 4;
  */
 const QUOTED = /^\s*(?:[╷│├└╵]|\d+:)/;
 
-export const FirstErrors = ({ build }: { build: string }) => (
-  <Errors lines={useBuildLog(build).lines} />
+export const FirstErrors = ({ build, most }: { build: string; most?: number }) => (
+  <Errors lines={useBuildLog(build).lines} most={most} />
 );
-export const FirstImportErrors = ({ version }: { version: string }) => (
-  <Errors lines={useVersionLog(version).lines} />
+export const FirstImportErrors = ({ version, most }: { version: string; most?: number }) => (
+  <Errors lines={useVersionLog(version).lines} most={most} />
 );
 
-function Errors({ lines }: { lines: readonly ProvisionerJobLog[] }) {
+function Errors({
+  lines,
+  most = SHOWN,
+}: {
+  lines: readonly ProvisionerJobLog[];
+  most?: number | undefined;
+}) {
   const errors = lines
     .filter(
       (line) =>
@@ -26,7 +32,7 @@ function Errors({ lines }: { lines: readonly ProvisionerJobLog[] }) {
         line.output.trim() !== "" &&
         !QUOTED.test(plainText(line.output)),
     )
-    .slice(0, SHOWN);
+    .slice(0, most);
   if (errors.length === 0) return null;
   return (
     <ul

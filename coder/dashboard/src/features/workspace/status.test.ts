@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 
 import type { Workspace, WorkspaceAgent } from "../../api/types";
-import { AGENT_STATUS, healthProblemOf } from "./status";
+import { AGENT_STATUS, healthProblemOf, isUnattached } from "./status";
 
 const running = (...agents: WorkspaceAgent["status"][]) =>
   ({
@@ -23,4 +23,22 @@ it.each([
 
 it("gives a connecting agent its own label's tone", () => {
   expect(healthProblemOf(running("connecting"))?.[1]).toBe(AGENT_STATUS.connecting[1]);
+});
+
+it("says that a running workspace has no agent, even a healthy one", () => {
+  const workspace = { ...running(), health: { healthy: true } } as unknown as Workspace;
+  expect(healthProblemOf(workspace)).toEqual(["no agent", "idle"]);
+});
+
+it.each([
+  [["timeout"], true, true],
+  [["connecting"], true, true],
+  [["timeout"], false, false],
+  [["connected"], true, false],
+  [["disconnected"], true, false],
+  [[], true, false],
+] as const)("with agents %j, external %s: not attached is %s", (agents, external, unattached) => {
+  const workspace = running(...agents);
+  workspace.latest_build.has_external_agent = external;
+  expect(isUnattached(workspace)).toBe(unattached);
 });

@@ -32,13 +32,26 @@ export function agentsOf(workspace: Workspace): WorkspaceAgent[] {
   return workspace.latest_build.resources.flatMap((resource) => resource.agents ?? []);
 }
 
+/** Whether the workspace stands for a machine whose agent has never connected. */
+export function isUnattached(workspace: Workspace): boolean {
+  const agents = agentsOf(workspace);
+  return (
+    workspace.latest_build.has_external_agent === true &&
+    workspace.latest_build.status === "running" &&
+    agents.length > 0 &&
+    agents.every((agent) => agent.status === "timeout" || agent.status === "connecting")
+  );
+}
+
 /**
  * The problem of a running workspace, null for none. An agent that may still connect is not a
  * problem: it keeps the tone of its own label.
  */
 export function healthProblemOf(workspace: Workspace): readonly [words: string, tone: Tone] | null {
-  if (workspace.latest_build.status !== "running" || workspace.health.healthy) return null;
+  if (workspace.latest_build.status !== "running") return null;
   const states = agentsOf(workspace).map((agent) => agent.status);
+  if (states.length === 0) return ["no agent", "idle"];
+  if (workspace.health.healthy) return null;
   if (states.includes("disconnected")) return ["agent disconnected", "warn"];
   if (states.includes("timeout")) return ["agent not attached", AGENT_STATUS.timeout[1]];
   if (states.includes("connecting")) return ["agent connecting", AGENT_STATUS.connecting[1]];

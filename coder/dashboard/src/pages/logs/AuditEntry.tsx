@@ -10,7 +10,7 @@ import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
 import { Facts } from "../../ui/Card";
 import { dateTime } from "../../lib/time";
-import { changes, linkOf, program, sentence, words, type Change } from "./audit";
+import { changes, linkOf, ownerOf, program, sentence, words, type Change } from "./audit";
 
 export function Entry({ entry }: { entry: AuditLog }) {
   const [open, setOpen] = useState(false);
@@ -28,6 +28,7 @@ export function Entry({ entry }: { entry: AuditLog }) {
         <div className="min-w-0 flex-1">
           <p className="[overflow-wrap:anywhere]">
             <Sentence entry={entry} />
+            {ownerOf(entry) ? <> for {ownerOf(entry)}</> : null}
             {entry.is_deleted ? <span className="text-muted"> (deleted)</span> : null}
           </p>
           <p className="text-sm text-muted [overflow-wrap:anywhere]">
@@ -43,7 +44,7 @@ export function Entry({ entry }: { entry: AuditLog }) {
               <span title={entry.user_agent}> · {program(entry.user_agent)}</span>
             ) : null}
             {entry.organization && !entry.organization.name.startsWith("default") ? (
-              <span> · {entry.organization.display_name || entry.organization.name}</span>
+              <span> · in {entry.organization.display_name || entry.organization.name}</span>
             ) : null}
           </p>
         </div>

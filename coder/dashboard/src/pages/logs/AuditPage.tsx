@@ -6,6 +6,7 @@ import { ApiError } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
 import { auditLog, LOG_SHOWN } from "../../api/queries/deployment";
 import { organizations } from "../../api/queries/session";
+import type { AuditLog, AuditLogResponse } from "../../api/types";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/FilterBar";
@@ -15,9 +16,11 @@ import { PageHead } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
 import { useTitle } from "../../ui/title";
 import { PermissionDenied } from "../../ui/PermissionDenied";
-import { byDay, words } from "./audit";
+import { byDay, sentence, words } from "./audit";
 import { counted, countedAtStart } from "../../lib/words";
 import { Entry } from "./AuditEntry";
+import { readAll } from "./export";
+import { DateRange, ExportMenu } from "./LogTools";
 
 const ACTIONS = [
   "create",
@@ -62,6 +65,22 @@ const PRESETS = [
   ["Sign-ins", "action:login"],
   ["Deleted templates", "resource_type:template action:delete"],
 ] as const;
+const EXPORTED = {
+  time: (entry: AuditLog) => entry.time,
+  user: (entry: AuditLog) => entry.user?.username ?? "",
+  action: (entry: AuditLog) => entry.action,
+  type: (entry: AuditLog) => entry.resource_type,
+  target: (entry: AuditLog) => entry.resource_target,
+  description: (entry: AuditLog) =>
+    sentence(entry)
+      .map((part) => part.text)
+      .join(""),
+  status: (entry: AuditLog) => entry.status_code,
+  ip: (entry: AuditLog) => entry.ip ?? "",
+  organization: (entry: AuditLog) => entry.organization?.name ?? "",
+  changes: (entry: AuditLog) => JSON.stringify(entry.diff),
+  request_id: (entry: AuditLog) => entry.request_id,
+};
 const COUNT_CAP_SHOWN = 2000;
 
 export function AuditPage() {
@@ -118,6 +137,19 @@ export function AuditPage() {
                 : countedAtStart(entries.count, "entry", "entries")}
           </span>
         }
+        actions={
+          <ExportMenu
+            name="audit-log"
+            read={() =>
+              readAll<AuditLogResponse, AuditLog>(
+                "/api/v2/audit",
+                filter,
+                (page) => page.audit_logs,
+              )
+            }
+            columns={EXPORTED}
+          />
+        }
       />
       <FilterBar
         label="Search the audit log"
@@ -127,7 +159,14 @@ export function AuditPage() {
         presets={PRESETS}
         menus={menus}
         problem={problem}
-      />
+      >
+        <DateRange
+          filter={filter}
+          terms={["date_from", "date_to"]}
+          toTerm={(day) => day}
+          onChange={(next) => show(next)}
+        />
+      </FilterBar>
       {list.isPending ? <SkeletonRows rows={8} /> : null}
       {list.isError && !problem ? (
         <div className="mb-4">

@@ -6,7 +6,7 @@ import { ApiError } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
 import { connectionLog, LOG_SHOWN } from "../../api/queries/deployment";
 import { organizations } from "../../api/queries/session";
-import type { ConnectionLog } from "../../api/types";
+import type { ConnectionLog, ConnectionLogResponse } from "../../api/types";
 import { useMe } from "../../features/session/useMe";
 import { StatusText, Tag, type Tone } from "../../ui/Badge";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
@@ -18,6 +18,8 @@ import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
 import { dateTime, duration } from "../../lib/time";
+import { readAll } from "./export";
+import { DateRange, ExportMenu } from "./LogTools";
 import { useTitle } from "../../ui/title";
 import { PermissionDenied } from "../../ui/PermissionDenied";
 import { countedAtStart } from "../../lib/words";
@@ -126,6 +128,21 @@ function State({ entry }: { entry: ConnectionLog }) {
   );
 }
 
+const EXPORTED = {
+  connect_time: (entry: ConnectionLog) => entry.connect_time,
+  type: (entry: ConnectionLog) => entry.type,
+  user: (entry: ConnectionLog) => entry.web_info?.user?.username ?? "",
+  owner: (entry: ConnectionLog) => entry.workspace_owner_username,
+  workspace: (entry: ConnectionLog) => entry.workspace_name,
+  agent: (entry: ConnectionLog) => entry.agent_name,
+  ip: (entry: ConnectionLog) => entry.ip ?? "",
+  application: (entry: ConnectionLog) => entry.web_info?.slug_or_port ?? "",
+  status: (entry: ConnectionLog) => entry.web_info?.status_code ?? "",
+  disconnect_time: (entry: ConnectionLog) => entry.ssh_info?.disconnect_time ?? "",
+  disconnect_reason: (entry: ConnectionLog) => entry.ssh_info?.disconnect_reason ?? "",
+  exit_code: (entry: ConnectionLog) => entry.ssh_info?.exit_code ?? "",
+};
+
 export function ConnectionLogPage() {
   useTitle("Connection Log");
   const may = usePermissions();
@@ -179,6 +196,19 @@ export function ConnectionLogPage() {
             {list.data ? countedAtStart(list.data.count, "connection") : " "}
           </span>
         }
+        actions={
+          <ExportMenu
+            name="connection-log"
+            read={() =>
+              readAll<ConnectionLogResponse, ConnectionLog>(
+                "/api/v2/connectionlog",
+                filter,
+                (page) => page.connection_logs,
+              )
+            }
+            columns={EXPORTED}
+          />
+        }
       />
       <FilterBar
         label="Search the connection log"
@@ -188,7 +218,14 @@ export function ConnectionLogPage() {
         presets={PRESETS}
         menus={menus}
         problem={problem}
-      />
+      >
+        <DateRange
+          filter={filter}
+          terms={["connected_after", "connected_before"]}
+          toTerm={(day, isEnd) => `${day}T${isEnd ? "23:59:59" : "00:00:00"}Z`}
+          onChange={(next) => show(next)}
+        />
+      </FilterBar>
       {list.isPending ? <SkeletonRows rows={8} /> : null}
       {list.isError && !problem ? (
         <div className="mb-4">

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import type { Permissions } from "../../api/permissions";
 import type { AuditLog } from "../../api/types";
-import { byDay, changes, linkOf, program, sentence, shown, words } from "./audit";
+import { byDay, changes, linkOf, program, sentence, shown, words, ownerOf } from "./audit";
 
 const user = { username: "ana" } as never;
 
@@ -108,4 +108,16 @@ describe("links of audit entries", () => {
     ["another site", entry("template", "//evil.example"), noPermissions, null],
     ["nothing", entry("api_key", ""), noPermissions, null],
   ])("%s", (_, auditEntry, may, expected) => expect(linkOf(auditEntry, may, "ana")).toBe(expected));
+});
+
+it.each([
+  ["/@alice/ml", "jane", "alice"],
+  ["/@jane/ml", "jane", ""],
+  ["/tasks/alice/t1", "jane", "alice"],
+  ["/templates/x", "jane", ""],
+  ["", "jane", ""],
+])("names whom %s, changed by %s, belongs to: %j", (resource_link, username, owner) => {
+  expect(ownerOf({ resource_link, user: { username } } as Parameters<typeof ownerOf>[0])).toBe(
+    owner,
+  );
 });

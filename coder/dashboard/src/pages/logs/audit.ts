@@ -29,6 +29,12 @@ export function sentence(
   return parts;
 }
 
+/** The owner of a workspace or task that another user created or changed; "" for none. */
+export function ownerOf(entry: Pick<AuditLog, "resource_link" | "user">): string {
+  const owner = /^\/(?:@|tasks\/)([^/]+)\//.exec(entry.resource_link)?.[1] ?? "";
+  return owner === entry.user?.username ? "" : owner;
+}
+
 /**
  * Permissions needed for a link: a reader of the log may lack access to what it names. Kinds that
  * are absent here are visible to all.

@@ -5,7 +5,7 @@ import { useMemo, useState } from "react";
 
 import { ApiError } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
-import { PEOPLE_SHOWN, siteRoles, users } from "../../api/queries/people";
+import { siteRoles, users } from "../../api/queries/people";
 import type { User } from "../../api/types";
 import { ButtonLink } from "../../ui/Button";
 import { DataTable } from "../../ui/lists/DataTable";
@@ -14,6 +14,7 @@ import { Failure } from "../../ui/Failure";
 import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/FilterBar";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
+import { useListView } from "../../ui/lists/list-view";
 import { Pager } from "../../ui/lists/Pager";
 import { useTitle } from "../../ui/title";
 import { PermissionDenied } from "../../ui/PermissionDenied";
@@ -34,7 +35,8 @@ export function UsersPage() {
   useTitle("Users");
   const may = usePermissions();
   const { filter, page, show } = useListAddress();
-  const list = useQuery({ ...users(filter, page), placeholderData: keepPreviousData });
+  const { size } = useListView();
+  const list = useQuery({ ...users(filter, page, size), placeholderData: keepPreviousData });
   const roles = useQuery(siteRoles).data;
   const [dialog, setDialog] = useState<{ user: User; action: UserAction } | null>(null);
   const menus: FilterMenu[] = [
@@ -101,6 +103,7 @@ export function UsersPage() {
           label="Users"
           data={list.data.users}
           columns={columns}
+          total={list.data.count}
           rowKey={(user) => user.id}
           rowTestId={(user) => `user-${user.username}`}
           empty={
@@ -116,9 +119,10 @@ export function UsersPage() {
       ) : null}
       {list.data ? (
         <Pager
+          adjustable
           page={page}
           stale={list.isPlaceholderData}
-          size={PEOPLE_SHOWN}
+          size={size}
           total={list.data.count}
           onChange={(next) => show(filter, next)}
         />

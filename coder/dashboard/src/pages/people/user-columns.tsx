@@ -49,15 +49,25 @@ export function columnsOf(ask: (user: User, action: UserAction) => void): Column
     {
       id: "user",
       header: "User",
+      width: "34%",
+      sort: (row) => row.name || row.username,
       cell: (user) => (
         <Person person={user} tag={user.is_service_account ? <Tag>Service account</Tag> : null} />
       ),
     },
-    { id: "roles", header: "Roles", extra: true, cell: (row) => <Roles user={row} /> },
+    {
+      id: "roles",
+      header: "Roles",
+      extra: true,
+      width: "24%",
+      cell: (row) => <Roles user={row} />,
+    },
     {
       id: "login",
       header: "Login",
       extra: true,
+      width: "14%",
+      sort: (row) => LOGIN_TYPES[row.login_type] ?? row.login_type,
       cell: (row) => (
         <span className="text-muted">{LOGIN_TYPES[row.login_type] ?? row.login_type}</span>
       ),
@@ -66,6 +76,8 @@ export function columnsOf(ask: (user: User, action: UserAction) => void): Column
       id: "status",
       header: "Status",
       extra: true,
+      width: "22%",
+      sort: (row) => -Date.parse(row.last_seen_at ?? ""),
       cell: (user) => (
         <div className="whitespace-nowrap">
           <StatusText tone={STATUS[user.status][1]}>{STATUS[user.status][0]}</StatusText>
@@ -86,6 +98,7 @@ export function columnsOf(ask: (user: User, action: UserAction) => void): Column
       header: "Actions",
       hidden: true,
       align: "right",
+      width: "6rem",
       cell: (row) => <Actions user={row} ask={ask} />,
     },
   ];

@@ -28,6 +28,7 @@ import {
   useOrganization,
   type OrganizationView,
 } from "../../features/organization/useOrganization";
+import { FirstErrors, FirstImportErrors } from "../../features/build/FirstErrors";
 import { JobReasons } from "./JobReasons";
 import { JOB_TONES, JOB_WORDS } from "../../features/provisioner/job-states";
 import { cancelPath, jobLink, jobTitle } from "./jobs";
@@ -59,6 +60,8 @@ function Jobs({ view }: { view: OrganizationView }) {
     provisionerJobs(view.organization.name, { status: status || undefined, ids: ids || undefined }),
   );
   const jobList = list.data ?? [];
+  const failures = jobList.filter((job) => job.status === "failed");
+  const explained = new Set(failures.slice(0, EXPLAINED).map((job) => job.id));
   return (
     <>
       <PageHead
@@ -104,7 +107,13 @@ function Jobs({ view }: { view: OrganizationView }) {
           className="divide-y divide-line overflow-hidden rounded-xl border border-line bg-surface shadow-card"
         >
           {jobList.map((job) => (
-            <Job key={job.id} job={job} view={view} open={ids === job.id} />
+            <Job
+              key={job.id}
+              job={job}
+              view={view}
+              open={ids === job.id}
+              reasons={explained.has(job.id)}
+            />
           ))}
         </ul>
       ) : null}
@@ -112,14 +121,20 @@ function Jobs({ view }: { view: OrganizationView }) {
   );
 }
 
+/** Newest failed jobs whose log is read for its first error: each is a connection. */
+const EXPLAINED = 5;
+
 function Job({
   job,
   view,
   open: first,
+  reasons,
 }: {
   job: ProvisionerJob;
   view: OrganizationView;
   open: boolean;
+  /** Show the first error of its log. */
+  reasons: boolean;
 }) {
   const [open, setOpen] = useState(first);
   const id = useId();
@@ -160,6 +175,7 @@ function Job({
             {job.error ? (
               <p className="mt-0.5 text-sm text-bad [overflow-wrap:anywhere]">{job.error}</p>
             ) : null}
+            {reasons || open ? <JobErrors job={job} most={open ? undefined : 1} /> : null}
           </div>
           <div className="whitespace-nowrap">
             <StatusText tone={JOB_TONES[job.status]} pulse={job.status === "running"}>
@@ -220,6 +236,17 @@ function Job({
       ) : null}
     </li>
   );
+}
+
+/** The first errors of a failed job's log: the job itself often knows only an exit status. */
+function JobErrors({ job, most }: { job: ProvisionerJob; most: number | undefined }) {
+  const { workspace_build_id: build, template_version_id: version } = job.input;
+  const limit = most === undefined ? {} : { most };
+  if (job.status !== "failed") return null;
+  if (job.type === "workspace_build" && build) return <FirstErrors build={build} {...limit} />;
+  if (job.type === "template_version_import" && version)
+    return <FirstImportErrors version={version} {...limit} />;
+  return null;
 }
 
 function Reason({ organization, job }: { organization: string; job: ProvisionerJob }) {

@@ -97,22 +97,24 @@ export function InsightsPage() {
             : null
         }
       >
-        {used === "unknown" ? (
-          <Unknown />
-        ) : times.length > 0 ? (
-          <Suspense fallback={<Skeleton className="h-56" />}>
-            <Chart
-              label="Active users"
-              times={times}
-              series={series}
-              nothing="No active users in this period."
-            />
-          </Suspense>
-        ) : used === "asked" ? (
-          <Skeleton className="h-56" />
-        ) : (
-          <p className="text-muted">No active users in this period.</p>
-        )}
+        <div className="min-h-56">
+          {used === "unknown" ? (
+            <Unknown />
+          ) : times.length > 0 ? (
+            <Suspense fallback={<Skeleton className="h-56" />}>
+              <Chart
+                label="Active users"
+                times={times}
+                series={series}
+                nothing="No active users in this period."
+              />
+            </Suspense>
+          ) : used === "asked" ? (
+            <Skeleton className="h-56" />
+          ) : (
+            <p className="text-muted">No active users in this period.</p>
+          )}
+        </div>
       </Section>
       <div className="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
         <Section

@@ -39,6 +39,8 @@ const COLUMNS: Column<Template>[] = [
   {
     id: "name",
     header: "Name",
+    width: "40%",
+    sort: (row) => row.display_name || row.name,
     cell: (template) => (
       <div className="flex items-center gap-3">
         <Avatar name={template.name} src={template.icon} square />
@@ -62,14 +64,31 @@ const COLUMNS: Column<Template>[] = [
     id: "organization",
     header: "Organization",
     extra: true,
+    width: "14%",
+    sort: (row) => row.organization_display_name || row.organization_name,
     cell: (row) => row.organization_display_name || row.organization_name,
   },
-  { id: "used", header: "Used by", extra: true, cell: (row) => usedBy(row.active_user_count) },
-  { id: "time", header: "Build time", extra: true, cell: (row) => buildTime(row) },
+  {
+    id: "used",
+    header: "Used by",
+    extra: true,
+    width: "15%",
+    sort: (row) => -row.active_user_count,
+    cell: (row) => usedBy(row.active_user_count),
+  },
+  {
+    id: "time",
+    header: "Build time",
+    extra: true,
+    width: "12%",
+    cell: (row) => buildTime(row),
+  },
   {
     id: "updated",
     header: "Last updated",
     extra: true,
+    width: "14%",
+    sort: (row) => -Date.parse(row.updated_at),
     cell: (row) => (
       <span className="text-muted">
         <Ago at={row.updated_at} />
@@ -81,6 +100,7 @@ const COLUMNS: Column<Template>[] = [
     header: "Actions",
     hidden: true,
     align: "right",
+    width: "13rem",
     cell: (row) => <Create template={row} />,
   },
 ];

@@ -216,11 +216,12 @@ function useRequest(agent: WorkspaceAgent | undefined): TerminalRequest {
   const offered = agent?.apps.find((item) => item.slug === params.get("app"))?.command ?? "";
   const command = offered || (params.get("command") ?? "");
   const trusted = offered !== "" || command === "";
+  const resumed = reconnect !== fresh;
   const container = params.get("container") ?? "";
   const containerUser = params.get("container_user") ?? "";
   return useMemo(
-    () => ({ reconnect, command, container, containerUser, trusted }),
-    [reconnect, command, container, containerUser, trusted],
+    () => ({ reconnect, command, container, containerUser, trusted, resumed }),
+    [reconnect, command, container, containerUser, trusted, resumed],
   );
 }
 

@@ -13,11 +13,17 @@ import { myAppearance } from "../../api/queries/session";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
 import { loadTerminalFont, terminalFamily } from "../../ui/text/terminal-fonts";
 import { portAddress } from "../../features/workspace/port-address";
+import { toast } from "../../ui/toast";
+import { ClipboardGuards } from "./ClipboardGuards";
+import { onProgramCopy } from "./clipboard-sequence";
 import { marksOf, READABLE, themeOf } from "./colours";
+import { guardPaste } from "./paste";
 import { drawBy } from "./renderer";
 import { connect, type TerminalRequest, type TerminalState } from "./stream";
 import { TerminalSearch } from "./TerminalSearch";
 
+/** Longest wait for the font before the terminal opens. */
+const FONT_MS = 500;
 const LOCAL = /^(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])$/;
 
 interface TerminalViewProps {
@@ -42,6 +48,8 @@ export function TerminalView({
   const host = useAppBase()?.host ?? "";
   const baseUrl = useTerminalBase();
   const [search, setSearch] = useState<SearchAddon | null>(null);
+  const [pasted, setPasted] = useState<string | null>(null);
+  const [refused, setRefused] = useState<string | null>(null);
   const onStateRef = useRef(onState);
   const open = useRef(onSearching);
   const links = useRef({ host, workspace, agent });
@@ -52,12 +60,15 @@ export function TerminalView({
   });
   const terminal = useRef<{ screen: Terminal; fit: FitAddon } | null>(null);
   // A font that is not loaded yet would be measured by its fallback, and xterm.js does not measure
-  // again.
+  // again. The terminal opens with its font, so that no line moves.
   const family = useRef("monospace");
+  const [ready, setReady] = useState(false);
   useEffect(() => {
     let unmounted = false;
+    const late = window.setTimeout(() => setReady(true), FONT_MS);
     void loadTerminalFont(font).finally(() => {
       if (unmounted) return;
+      setReady(true);
       family.current = terminalFamily(font);
       if (!terminal.current) return;
       terminal.current.screen.options.fontFamily = family.current;
@@ -65,11 +76,12 @@ export function TerminalView({
     });
     return () => {
       unmounted = true;
+      window.clearTimeout(late);
     };
   }, [font]);
   useEffect(() => {
     const element = box.current;
-    if (!element || baseUrl === null) return;
+    if (!element || baseUrl === null || !ready) return;
     const screen = new Terminal({
       allowProposedApi: true,
       cursorBlink: true,
@@ -99,7 +111,11 @@ export function TerminalView({
     void drawBy(screen);
     fit.fit();
     screen.focus();
-    const end = connect(screen, baseUrl, agent.id, request, (state) => onStateRef.current(state));
+    const stream = connect(screen, baseUrl, agent.id, request, (state) =>
+      onStateRef.current(state),
+    );
+    onProgramCopy(screen, stream.isReplaying, (text) => void copyForProgram(text, setRefused));
+    const endGuard = guardPaste(element, screen, setPasted);
     const resize = new ResizeObserver(() => fit.fit());
     resize.observe(element);
     const rows = element.querySelector(".xterm-screen"); // the font size may change without a window resize
@@ -114,11 +130,12 @@ export function TerminalView({
     return () => {
       resize.disconnect();
       repaint.disconnect();
-      end();
+      endGuard();
+      stream.close();
       terminal.current = null;
       screen.dispose();
     };
-  }, [agent.id, request, baseUrl]);
+  }, [agent.id, request, baseUrl, ready]);
   // The padding is on an outer element: FitAddon counts an element's padding as room for rows.
   return (
     <>
@@ -133,11 +150,34 @@ export function TerminalView({
           }}
         />
       ) : null}
-      <div className="flex min-h-0 flex-1 basis-0 flex-col overflow-hidden p-2">
+      <div className="relative flex min-h-0 flex-1 basis-0 flex-col overflow-hidden p-2">
+        <ClipboardGuards
+          pasted={pasted}
+          refused={refused}
+          onPaste={(text) => terminal.current?.screen.paste(text)}
+          onPasteEnd={() => {
+            setPasted(null);
+            terminal.current?.screen.focus();
+          }}
+          onCopyEnd={() => {
+            setRefused(null);
+            terminal.current?.screen.focus();
+          }}
+        />
         <div ref={box} data-testid="terminal" className="min-h-0 flex-1 basis-0 overflow-hidden" />
       </div>
     </>
   );
+}
+
+/** Copy by the browser's permission; `refuse` receives the text if the browser requires a click. */
+async function copyForProgram(text: string, refuse: (text: string) => void): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text); // undefined on plain HTTP
+    toast.done(`Copied ${text.length} characters from the terminal`);
+  } catch {
+    refuse(text);
+  }
 }
 
 // A program in the workspace that prints http://localhost:3000 means the workspace: open that port

@@ -1,6 +1,7 @@
 // A terminal's stream: JSON up, bytes down, reconnecting to the same terminal.
 import type { Terminal } from "@xterm/xterm";
 
+import { isAnswer, Replay } from "./replay";
 import { streamAddress } from "./stream-address";
 
 export interface TerminalRequest {
@@ -10,6 +11,15 @@ export interface TerminalRequest {
   containerUser: string;
   /** The command comes from the template, not from a link. */
   trusted: boolean;
+  /** The terminal existed before this page: its recent output comes first. */
+  resumed: boolean;
+}
+
+/** A connected stream. */
+export interface Stream {
+  close: () => void;
+  /** Whether output that is parsed now may be a replay, whose queries and commands were carried out before. */
+  isReplaying: () => boolean;
 }
 
 export type TerminalState = "connecting" | "connected" | "disconnected";
@@ -22,14 +32,14 @@ const LONGEST_MS = 8000;
 const ATTEMPTS = 12;
 const HELD_CHARS = 4096; // some lines or a paste; more input than this into an unresponsive terminal is dropped
 
-/** Connect, and reconnect after each loss. Returns the function that closes the stream. */
+/** Connect, and reconnect after each loss. */
 export function connect(
   screen: Screen,
   base: string,
   agent: string,
   request: TerminalRequest,
   onState: (state: TerminalState) => void,
-): () => void {
+): Stream {
   const encoder = new TextEncoder();
   let socket: WebSocket | undefined;
   let timer: number | undefined;
@@ -38,6 +48,8 @@ export function connect(
   let closed = false;
   let held = "";
   let full = false;
+  let replay = new Replay(false);
+  let resumed = request.resumed;
   const send = (value: unknown) => {
     if (socket?.readyState === WebSocket.OPEN) socket.send(encoder.encode(JSON.stringify(value)));
   };
@@ -76,6 +88,9 @@ export function connect(
     current.onopen = () => {
       // The agent first sends the whole screen.
       screen.reset();
+      replay.end();
+      replay = new Replay(resumed);
+      resumed = true;
       wait = FIRST_MS;
       attemptsLeft = ATTEMPTS;
       onState("connected");
@@ -84,8 +99,11 @@ export function connect(
       held = "";
       full = false;
     };
-    current.onmessage = (event: MessageEvent<ArrayBuffer | string>) =>
-      screen.write(typeof event.data === "string" ? event.data : new Uint8Array(event.data));
+    current.onmessage = (event: MessageEvent<ArrayBuffer | string>) => {
+      const { data } = event;
+      const bytes = typeof data === "string" ? encoder.encode(data) : new Uint8Array(data);
+      screen.write(...replay.receive(bytes));
+    };
     current.onclose = (event) => {
       if (closed) return;
       if (event.code === 1000 || attemptsLeft === 0) {
@@ -98,6 +116,7 @@ export function connect(
   // Input typed before the connection opens, or while it is lost, is kept and sent. After an overflow
   // nothing is kept: an Enter would run a command that lacks its middle.
   const typed = screen.onData((data) => {
+    if (replay.active && isAnswer(data)) return;
     if (socket?.readyState === WebSocket.OPEN) {
       send({ data });
       return;
@@ -107,11 +126,15 @@ export function connect(
   });
   const sized = screen.onResize(({ cols, rows }) => send({ height: rows, width: cols }));
   open();
-  return () => {
-    closed = true;
-    window.clearTimeout(timer);
-    typed.dispose();
-    sized.dispose();
-    socket?.close();
+  return {
+    isReplaying: () => replay.active,
+    close: () => {
+      closed = true;
+      window.clearTimeout(timer);
+      replay.end();
+      typed.dispose();
+      sized.dispose();
+      socket?.close();
+    },
   };
 }

@@ -8,8 +8,10 @@ import type { WorkspaceRights } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
 import { Button, ButtonLink } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
+import { cx } from "../../ui/cx";
 import { Notice } from "../../ui/Notice";
 import { toast } from "../../ui/toast";
+import { MOST, settleAll } from "./all-matching";
 import { isActive } from "../../features/workspace/status";
 import {
   isMissingValues,
@@ -80,12 +82,24 @@ interface PendingBatch {
 
 interface BatchBarProps {
   chosen: readonly Workspace[];
+  /** Workspaces that match the search, and of these on this page. */
+  total: number;
+  page: number;
+  /** Select all that match. */
+  onSelectAll: () => Promise<void>;
   /** The next selection: empty, or the workspaces whose request was rejected. */
   onDone: (remaining: readonly Workspace[]) => void;
 }
 
 /** Stays while the dialog is open, even if all selected rows have left the list meanwhile. */
-export function BatchBar({ chosen, onDone }: BatchBarProps) {
+export function BatchBar({ chosen, total, page, onSelectAll, onDone }: BatchBarProps) {
+  const [loading, setLoading] = useState(false);
+  const selectAll = () => {
+    setLoading(true);
+    return onSelectAll()
+      .catch((error: unknown) => toast.failed("Failed to load all workspaces", error))
+      .finally(() => setLoading(false));
+  };
   const [pending, setPending] = useState<PendingBatch | null>(null);
   const [needingValues, setNeedingValues] = useState<readonly (readonly [Workspace, string])[]>([]);
   const queries = useQueryClient();
@@ -101,7 +115,7 @@ export function BatchBar({ chosen, onDone }: BatchBarProps) {
   };
   const run = async ({ batch, selection: those }: PendingBatch) => {
     const { act, label: doing, version } = ACTS[batch];
-    const results = await Promise.allSettled(those.map((workspace) => act(workspace)));
+    const results = await settleAll(those, act);
     const refused = those.flatMap((workspace, index) => {
       const result = results[index];
       return result?.status === "rejected" ? [{ workspace, why: result.reason as unknown }] : [];
@@ -127,6 +141,7 @@ export function BatchBar({ chosen, onDone }: BatchBarProps) {
     <Button
       key={batch}
       size="sm"
+      variant={batch === "delete" ? "danger" : "secondary"}
       icon={icon}
       disabled={able(batch).length === 0}
       onClick={() => ask(batch)}
@@ -141,9 +156,18 @@ export function BatchBar({ chosen, onDone }: BatchBarProps) {
         <div
           role="toolbar"
           aria-label="Selected workspaces"
-          className="mb-3 flex flex-wrap items-center gap-2 rounded-lg border border-accent/40 bg-accent-soft px-3 py-1.5"
+          className={cx(
+            "fixed inset-x-3 bottom-3 z-30 mx-auto flex max-w-3xl flex-wrap items-center gap-2",
+            "rounded-lg border border-accent/40 bg-raised px-3 py-2 shadow-raised lg:bottom-12",
+          )}
         >
-          <span className="mr-auto text-sm font-medium">{chosen.length} selected</span>
+          <span className="text-sm font-medium">{chosen.length} selected</span>
+          {chosen.length >= page && chosen.length < Math.min(total, MOST) ? (
+            <Button size="sm" variant="quiet" busy={loading} onClick={() => void selectAll()}>
+              {total <= MOST ? `Select all ${total} that match` : `Select the first ${MOST}`}
+            </Button>
+          ) : null}
+          <span className="mr-auto" />
           {button("start", <Play />)}
           {button("stop", <Square />)}
           {button("update", <CloudDownload />)}

@@ -4,6 +4,7 @@ import { useState } from "react";
 import type { Workspace } from "../../api/types";
 import { AgentCard } from "./agent/AgentCard";
 import { ResourceRow } from "../../features/workspace/ResourceRow";
+import { Notice } from "../../ui/Notice";
 import { counted } from "../../lib/words";
 
 export function Resources({ workspace }: { workspace: Workspace }) {
@@ -22,6 +23,12 @@ export function Resources({ workspace }: { workspace: Workspace }) {
   const [more, setMore] = useState(false);
   return (
     <>
+      {agents.length === 0 && workspace.latest_build.status === "running" ? (
+        <Notice kind="info" title="This workspace has no agent">
+          There is nothing to connect to. To open terminals and applications, add a{" "}
+          <code>coder_agent</code> to a resource of the template and update the workspace.
+        </Notice>
+      ) : null}
       {agents.map(({ agent, external }) => (
         <AgentCard key={agent.id} workspace={workspace} agent={agent} external={external} />
       ))}

@@ -3,6 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import {
   EllipsisVertical,
   Play,
+  Plug,
   Settings,
   Square,
   SquareTerminal,
@@ -30,7 +31,7 @@ import { Duplicate } from "./Duplicate";
 import { terminalPath } from "./paths";
 import { useMayConnect } from "./useMayConnect";
 import { useListRights } from "./rights";
-import { agentsOf } from "../../features/workspace/status";
+import { agentsOf, isUnattached } from "../../features/workspace/status";
 
 const SHOWN_APPS = 2;
 
@@ -131,11 +132,14 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
             <MenuSeparator />
           </>
         ) : null}
-        {status === "running" && may.stop ? (
+        {isUnattached(workspace) && may.update ? (
+          <MenuItem icon={<Plug />} to={home}>
+            Attach command
+          </MenuItem>
+        ) : null}
+        {status === "running" && may.stop && !external ? (
           <MenuItem
             icon={<Square />}
-            disabled={external}
-            hint={external ? "This machine is managed outside Coder." : undefined}
             onSelect={() =>
               act(() => startBuild(workspace.id, "stop"), `Stopping ${workspace.name}.`)
             }
@@ -143,8 +147,8 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
             Stop
           </MenuItem>
         ) : null}
-        {["stopped", "failed", "canceled"].includes(status) && may.start ? (
-          <MenuItem icon={<Play />} disabled={external} onSelect={start}>
+        {["stopped", "failed", "canceled"].includes(status) && may.start && !external ? (
+          <MenuItem icon={<Play />} onSelect={start}>
             Start
           </MenuItem>
         ) : null}

@@ -1,34 +1,35 @@
 // The list of workspaces with live updates. The search and the page number are in the address.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { Boxes, Star, UsersRound } from "lucide-react";
-import { useState } from "react";
+import { Boxes } from "lucide-react";
+import { lazy, Suspense, useState } from "react";
 
 import { ApiError } from "../../api/client";
 import { NO_WORKSPACES_ANYWHERE, usePermissions } from "../../api/permissions";
 import { organizations } from "../../api/queries/session";
 import { templates } from "../../api/queries/templates";
-import { PAGE_SIZE, workspaces } from "../../api/queries/workspaces";
+import { workspaces } from "../../api/queries/workspaces";
 import type { Workspace } from "../../api/types";
-import { Ago } from "../../ui/Ago";
 import { Avatar } from "../../ui/Avatar";
-import { Tag } from "../../ui/Badge";
 import { ButtonLink } from "../../ui/Button";
-import { DataTable, type Column, type Selected } from "../../ui/lists/DataTable";
+import { DataTable, type Selected } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/FilterBar";
 import { peopleMenu } from "../../features/person/people-menu";
 import { SkeletonRows } from "../../ui/Loading";
-import { PageHead, TextLink } from "../../ui/Page";
+import { PageHead } from "../../ui/Page";
+import { useListView } from "../../ui/lists/list-view";
 import { Pager } from "../../ui/lists/Pager";
 import { useTitle } from "../../ui/title";
 import { EXTERNAL_STARTER } from "../../features/template/paths";
-import { BatchBar } from "./BatchBar";
+import { allMatching, unique } from "./all-matching";
 import { NewWorkspace } from "./NewWorkspace";
 import { RightsOfList } from "./rights";
-import { RowActions } from "./RowActions";
+import { COLUMNS } from "./workspace-columns";
 import { STATUS } from "../../features/workspace/status";
-import { WorkspaceStatus } from "./WorkspaceStatus";
+
+// Loaded with the first selection: the first page has no use for it.
+const BatchBar = lazy(async () => ({ default: (await import("./BatchBar")).BatchBar }));
 
 const MINE = "owner:me";
 const PRESETS: readonly (readonly [string, string])[] = [
@@ -39,85 +40,6 @@ const PRESETS: readonly (readonly [string, string])[] = [
   ["Outdated workspaces", "outdated:true"],
   ["Shared workspaces", "shared:true"],
   ["Dormant workspaces", "dormant:true"],
-];
-
-const COLUMNS: Column<Workspace>[] = [
-  {
-    id: "name",
-    header: "Name",
-    cell: (workspace) => (
-      <div className="flex items-center gap-3">
-        <span className="contents max-sm:hidden">
-          <Avatar name={workspace.template_name} src={workspace.template_icon} square />
-        </span>
-        <div className="min-w-26">
-          <span className="flex items-center gap-1.5">
-            <TextLink
-              to={`/@${workspace.owner_name}/${workspace.name}`}
-              className="text-text [overflow-wrap:anywhere]"
-            >
-              {workspace.name}
-            </TextLink>
-            {workspace.favorite ? (
-              <Star
-                className="size-3.5 shrink-0 fill-current text-warn"
-                role="img"
-                aria-label="Favourite"
-              />
-            ) : null}
-            {workspace.shared_with && workspace.shared_with.length > 0 ? (
-              <UsersRound
-                className="size-3.5 shrink-0 text-muted"
-                role="img"
-                aria-label={`Shared with ${workspace.shared_with.map((actor) => actor.name).join(", ")}`}
-              />
-            ) : null}
-          </span>
-          <div className="truncate text-sm text-muted">{workspace.owner_name}</div>
-        </div>
-      </div>
-    ),
-  },
-  // On a phone below the name: next to it, a long state would become a column of single words.
-  {
-    id: "status",
-    header: "Status",
-    extra: true,
-    plain: true,
-    cell: (row) => <WorkspaceStatus workspace={row} />,
-  },
-  {
-    id: "built",
-    header: "Last built",
-    extra: true,
-    plain: true,
-    cell: (row) => (
-      <span className="text-muted">
-        <span className="md:hidden">built </span>
-        <Ago at={row.latest_build.created_at} />
-      </span>
-    ),
-  },
-  {
-    id: "template",
-    header: "Template",
-    extra: true,
-    plain: true,
-    cell: (workspace) => (
-      <div className="flex flex-wrap items-center gap-1.5">
-        {workspace.template_display_name || workspace.template_name}
-        {workspace.latest_build.has_external_agent ? <Tag>External</Tag> : null}
-        {workspace.outdated ? <Tag tone="warn">Outdated</Tag> : null}
-      </div>
-    ),
-  },
-  {
-    id: "actions",
-    header: "Actions",
-    hidden: true,
-    align: "right",
-    cell: (row) => <RowActions workspace={row} />,
-  },
 ];
 
 /** Deleted workspaces are in no list. */
@@ -156,13 +78,21 @@ function useMenus(): FilterMenu[] {
 export function WorkspacesPage() {
   useTitle("Workspaces");
   const { filter, page, show } = useListAddress(MINE);
-  const list = useQuery({ ...workspaces(filter, page), placeholderData: keepPreviousData });
+  const { size } = useListView();
+  const list = useQuery({ ...workspaces(filter, page, size), placeholderData: keepPreviousData });
   const menus = useMenus();
   const [selected, setSelected] = useState<Selected>({});
-  const chosen = (list.data?.workspaces ?? []).filter((workspace) => selected[workspace.id]);
+  const [others, setOthers] = useState<readonly Workspace[]>([]); // of other pages, after "select all"
+  const known = unique([...(list.data?.workspaces ?? []), ...others]);
+  const chosen = known.filter((workspace) => selected[workspace.id]);
+  const [acting, setActing] = useState(false); // stays: a dialog of the bar outlives the selection
+  if (chosen.length > 0 && !acting) setActing(true);
   // Another search is another list: the selection is cleared so that nothing applies to unseen rows.
   const openSearch = (next: string, at = 1) => {
-    if (next !== filter || at !== page) setSelected({});
+    if (next !== filter || at !== page) {
+      setSelected({});
+      setOthers([]);
+    }
     show(next, at);
   };
   const result = list.data; // a failed refresh keeps the data
@@ -171,7 +101,7 @@ export function WorkspacesPage() {
       ? (list.error.validations[0]?.detail ?? list.error.message)
       : undefined;
   return (
-    <RightsOfList list={result?.workspaces ?? []}>
+    <RightsOfList list={known}>
       <PageHead
         title="Workspaces"
         description={<span role="status">{result ? `${result.count} in total` : "\u00a0"}</span>}
@@ -192,17 +122,29 @@ export function WorkspacesPage() {
           <Failure error={list.error} retry={() => void list.refetch()} />
         </div>
       ) : null}
-      <BatchBar
-        chosen={chosen}
-        onDone={(remaining) =>
-          setSelected(Object.fromEntries(remaining.map((workspace) => [workspace.id, true])))
-        }
-      />
+      {acting ? (
+        <Suspense fallback={null}>
+          <BatchBar
+            chosen={chosen}
+            total={result?.count ?? 0}
+            page={result?.workspaces.length ?? 0}
+            onSelectAll={async () => {
+              const all = await allMatching(filter);
+              setOthers(all);
+              setSelected(Object.fromEntries(all.map((workspace) => [workspace.id, true])));
+            }}
+            onDone={(remaining) =>
+              setSelected(Object.fromEntries(remaining.map((workspace) => [workspace.id, true])))
+            }
+          />
+        </Suspense>
+      ) : null}
       {result ? (
         <DataTable
           label="Workspaces"
           data={result.workspaces}
           columns={COLUMNS}
+          total={result.count}
           rowKey={(workspace) => workspace.id}
           rowTestId={(workspace) => `workspace-${workspace.name}`}
           selection={{ selected, onChange: setSelected, name: (workspace) => workspace.name }}
@@ -213,7 +155,8 @@ export function WorkspacesPage() {
         <Pager
           page={page}
           stale={list.isPlaceholderData}
-          size={PAGE_SIZE}
+          size={size}
+          adjustable
           total={result.count}
           onChange={(next) => openSearch(filter, next)}
         />

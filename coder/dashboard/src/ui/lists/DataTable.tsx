@@ -1,10 +1,13 @@
 // A table: columns as data, optional selection. On a phone, columns marked `extra` move to a second
-// line of their row, each with its name: a narrow screen shows the same data in more lines. Rows
-// keep the server's order: sorting one page of a longer list would be misleading.
-import { Fragment, type ReactNode } from "react";
+// line of their row, each with its name: a narrow screen shows the same data in more lines. The API
+// has no order parameter: a heading sorts the loaded rows, and the table says so if there are more.
+import { ArrowDown, ArrowUp } from "lucide-react";
+import { Fragment, useState, type ReactNode } from "react";
 
 import { cx } from "../cx";
 import { useNarrow } from "../narrow";
+import { useListView } from "./list-view";
+import { nextSorting, sorted, type Sorting, type SortValue } from "./sorting";
 
 export interface Column<T> {
   id: string;
@@ -19,6 +22,10 @@ export interface Column<T> {
   /** The content explains itself: its name is for screen readers only. */
   plain?: boolean;
   align?: "right";
+  /** The heading sorts by this value. */
+  sort?: (row: T) => SortValue;
+  /** Width of the column, as CSS. With widths, no content moves a column. */
+  width?: string;
   className?: string;
   cell: (row: T) => ReactNode;
 }
@@ -41,20 +48,29 @@ interface DataTableProps<T> {
   empty?: ReactNode;
   footer?: ReactNode;
   dense?: boolean;
+  /** Number of rows of the whole list, of which `data` is a page. */
+  total?: number;
 }
 
 export function DataTable<T>({
   label,
-  data,
+  data: unsorted,
   columns,
   rowKey,
   rowTestId,
   selection,
   empty,
   footer,
-  dense = false,
+  dense: small = false,
+  total = 0,
 }: DataTableProps<T>) {
   const narrow = useNarrow();
+  const compact = useListView().density === "compact" && !narrow;
+  const dense = small || compact;
+  const [sorting, setSorting] = useState<Sorting | null>(null);
+  const by = columns.find((column) => column.id === sorting?.column);
+  const data = sorted(unsorted, by?.sort, sorting?.down === true);
+  const fixed = !narrow && columns.some((column) => column.width !== undefined);
   if (data.length === 0 && empty)
     return <div className="rounded-xl border border-line bg-surface">{empty}</div>;
   const firstLine = narrow ? columns.filter((column) => !column.extra) : columns;
@@ -67,7 +83,11 @@ export function DataTable<T>({
       className="overflow-x-auto rounded-xl border border-line bg-surface shadow-card"
       tabIndex={-1}
     >
-      <table className="w-full border-collapse text-base" aria-label={label}>
+      <table
+        className={cx("group/table w-full border-collapse text-base", fixed && "table-fixed")}
+        data-density={compact ? "compact" : "normal"}
+        aria-label={label}
+      >
         <thead>
           <tr className="border-b border-line">
             {selection ? (
@@ -84,13 +104,25 @@ export function DataTable<T>({
               <th
                 key={column.id}
                 scope="col"
+                style={fixed ? { width: column.width } : undefined}
+                aria-sort={by !== column ? undefined : sorting?.down ? "descending" : "ascending"}
                 className={cx(
                   "py-2 text-left text-sm font-medium whitespace-nowrap text-muted",
-                  dense ? "px-3" : "px-4 max-sm:px-2.5",
+                  small ? "px-3" : "px-4 max-sm:px-2.5",
                   column.align === "right" && "text-right",
                 )}
               >
-                {column.hidden ? <span className="sr-only">{column.header}</span> : column.header}
+                {column.hidden ? (
+                  <span className="sr-only">{column.header}</span>
+                ) : column.sort ? (
+                  <SortButton
+                    header={column.header}
+                    sorting={by === column ? sorting : null}
+                    onClick={() => setSorting(nextSorting(sorting, column.id))}
+                  />
+                ) : (
+                  column.header
+                )}
               </th>
             ))}
           </tr>
@@ -127,7 +159,11 @@ export function DataTable<T>({
                     <td
                       key={column.id}
                       className={cx(
-                        dense ? "px-3 py-1.5" : "px-4 py-2.5 max-sm:px-2.5",
+                        compact
+                          ? "px-4 py-0.5"
+                          : dense
+                            ? "px-3 py-1.5"
+                            : "px-4 py-2.5 max-sm:px-2.5",
                         "align-middle",
                         column.align === "right" && "text-right",
                         column.className,
@@ -161,8 +197,39 @@ export function DataTable<T>({
           })}
         </tbody>
       </table>
+      {by && total > data.length ? (
+        <p role="status" className="border-t border-line px-4 py-2 text-sm text-muted">
+          Sorted by {by.header.toLowerCase()} within the {data.length} rows of this page; the list
+          has {total}.
+        </p>
+      ) : null}
       {footer ? <div className="border-t border-line px-4 py-2.5">{footer}</div> : null}
     </div>
+  );
+}
+
+function SortButton({
+  header,
+  sorting,
+  onClick,
+}: {
+  header: string;
+  sorting: Sorting | null;
+  onClick: () => void;
+}) {
+  const Arrow = sorting?.down ? ArrowDown : ArrowUp;
+  return (
+    <button
+      type="button"
+      className="group inline-flex items-center gap-1 font-medium hover:text-text"
+      onClick={onClick}
+    >
+      {header}
+      <Arrow
+        className={cx("size-3.5", sorting ? "" : "opacity-0 group-hover:opacity-50")}
+        aria-hidden="true"
+      />
+    </button>
   );
 }
 

@@ -17,6 +17,7 @@ from coder.coderd.services.workspaces.agent_streams import follow_logs, watch_me
 from coder.coderd.services.workspaces.workspace_streams import Snapshots, watch_workspace
 from coder.coderd.store.agents.agent_logs import NewAgentLog, append_logs
 from coder.coderd.store.workspaces.change_feed import Change
+from tests.kit.provisioners.scripted_provisioner import ended, new_version
 from tests.kit.server.workspaces import new_workspace, workspace_world
 
 
@@ -110,3 +111,20 @@ async def test_agent_timeout_is_streamed() -> None:
                 clock.advance(121)
                 world.ctx.services.api.workspace_changes._notify_all(Change("resync"))
                 assert _decode(await anext(stream)).latest_build.resources[0].agents[0].status == "timeout"  # type: ignore[index]
+
+
+async def test_template_changes_reach_watchers() -> None:
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world, "w")
+        template = workspace["template_id"]
+        version = (await new_version(world, template_id=template))["id"]
+        await ended(world, f"/api/v2/templateversions/{version}")
+        subject = await user_subject(world.ctx, UUID(world.user_id))
+        assert subject is not None
+        with trio.fail_after(60):
+            async with aclosing(watch_workspace(world.ctx, subject, UUID(workspace["id"]))) as stream:  # type: ignore[type-var]
+                assert not _decode(await anext(stream)).outdated
+                assert (await world.patch(f"/api/v2/templates/{template}/versions", {"id": version})).status_code == 200
+                assert _decode(await anext(stream)).outdated
+                assert (await world.patch(f"/api/v2/templates/{template}", {"icon": "/x.svg"})).status_code == 200
+                assert _decode(await anext(stream)).template_icon == "/x.svg"

@@ -236,7 +236,7 @@ function Latency({ agent }: { agent: WorkspaceAgent }) {
         .join("\n")}
     >
       {" "}
-      · {Math.round(best[1].latency_ms)} ms
+      · {Math.round(best[1].latency_ms)} ms to relay
     </span>
   ) : null;
 }

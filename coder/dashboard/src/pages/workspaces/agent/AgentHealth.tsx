@@ -1,7 +1,9 @@
 // Health of an agent's machine: three indicators, each with its readings and their ages, and the
 // reason for the last disconnect.
 import { useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
 
+import { useLongLost } from "../../../api/connection";
 import { agentDisconnects, agentHealthIndicators } from "../../../api/queries/workspaces";
 import type { AgentDisconnect, AgentLight, LightValue, WorkspaceAgent } from "../../../api/types";
 import { Ago } from "../../../ui/Ago";
@@ -26,15 +28,29 @@ const INDICATORS = [
 
 /** Nothing if the server has no health indicators for the agent. */
 export function AgentHealth({ agent }: { agent: WorkspaceAgent }) {
-  const healthIndicators = useQuery(agentHealthIndicators(agent.id)).data;
+  const { data: healthIndicators, dataUpdatedAt } = useQuery(agentHealthIndicators(agent.id));
+  const lost = useLongLost();
+  const [, tick] = useState(0);
+  useEffect(() => {
+    if (!lost) return;
+    const timer = window.setInterval(() => tick((count) => count + 1), 1000);
+    return () => window.clearInterval(timer);
+  }, [lost]);
   if (!healthIndicators) return null;
+  const elapsed = lost ? Math.max(0, Date.now() - dataUpdatedAt) / 1000 : null;
   return (
     <section
       aria-label={`Health of ${agent.name}`}
       className="grid grid-cols-3 gap-3 max-lg:grid-cols-1"
     >
       {INDICATORS.map(([key, title, hint]) => (
-        <HealthIndicator key={key} title={title} hint={hint} indicator={healthIndicators[key]} />
+        <HealthIndicator
+          key={key}
+          title={title}
+          hint={hint}
+          indicator={healthIndicators[key]}
+          elapsed={elapsed}
+        />
       ))}
     </section>
   );
@@ -44,10 +60,13 @@ function HealthIndicator({
   title,
   hint,
   indicator,
+  elapsed,
 }: {
   title: string;
   hint: string;
   indicator: AgentLight;
+  /** Seconds since the readings arrived while the connection is lost; null otherwise. */
+  elapsed: number | null;
 }) {
   const [label, tone] = STATES[indicator.status];
   const word =
@@ -65,14 +84,14 @@ function HealthIndicator({
       </p>
       <dl className="mt-1.5 flex flex-col gap-1 text-sm">
         {indicator.values.map((value) => (
-          <Value key={value.name} value={value} />
+          <Value key={value.name} value={value} elapsed={elapsed} />
         ))}
       </dl>
     </div>
   );
 }
 
-function Value({ value }: { value: LightValue }) {
+function Value({ value, elapsed }: { value: LightValue; elapsed: number | null }) {
   const [word, tone] = STATES[value.status];
   return (
     <div className="flex items-baseline gap-x-2">
@@ -86,7 +105,9 @@ function Value({ value }: { value: LightValue }) {
         </span>
         {/* Of constant width: the text changes every few seconds, and nothing below may move with
            it. */}
-        <span className="min-w-18 shrink-0 text-right text-muted tabular-nums">{ageOf(value)}</span>
+        <span className="min-w-18 shrink-0 text-right text-muted tabular-nums">
+          {ageOf(value, elapsed)}
+        </span>
       </dd>
     </div>
   );
@@ -97,12 +118,14 @@ const isPending = ({ status, age_seconds }: Pick<LightValue, "status" | "age_sec
   status === "unknown" && age_seconds === null;
 
 /** The server computes the age: clocks of browsers are not reliable. */
-export function ageOf({ age_seconds }: Pick<LightValue, "age_seconds">): string {
+export function ageOf(
+  { age_seconds }: Pick<LightValue, "age_seconds">,
+  elapsed: number | null = null,
+): string {
   if (age_seconds === null) return "no data yet";
-  if (age_seconds < 5) return "now";
-  return age_seconds < 60
-    ? `${Math.floor(age_seconds)}s ago`
-    : `${duration(age_seconds * 1000)} ago`; // tenths of a second are outdated when displayed
+  const age = age_seconds + (elapsed ?? 0);
+  if (age < 5 && elapsed === null) return "now";
+  return age < 60 ? `${Math.floor(age)}s ago` : `${duration(age * 1000)} ago`; // tenths of a second are outdated when displayed
 }
 
 /** The server's explanation, as long as it is current enough to help. */

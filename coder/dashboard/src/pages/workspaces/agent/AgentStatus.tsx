@@ -1,15 +1,19 @@
-// The connection of an agent: its state and its latency.
+// The connection of an agent, and help by the template's author.
+import { useLongLost } from "../../../api/connection";
 import type { WorkspaceAgent } from "../../../api/types";
 import { StatusText } from "../../../ui/Badge";
 import { AGENT_STATUS } from "../../../features/workspace/status";
 
 export function AgentStatus({ agent }: { agent: WorkspaceAgent }) {
   const [word, tone] = AGENT_STATUS[agent.status];
+  const lost = useLongLost(); // the state may have changed since
   const ready = agent.status === "connected" && agent.lifecycle_state === "ready";
   return (
     <span data-testid="agent-status" data-status={agent.status} role="status">
-      <StatusText tone={tone} pulse={agent.status === "connecting"}>
-        <span data-testid={ready ? "agent-status-ready" : undefined}>{word}</span>
+      <StatusText tone={lost ? "idle" : tone} pulse={!lost && agent.status === "connecting"}>
+        <span data-testid={ready ? "agent-status-ready" : undefined}>
+          {lost ? `Last known: ${word.toLowerCase()}` : word}
+        </span>
       </StatusText>
     </span>
   );

@@ -1,0 +1,49 @@
+// All keyboard shortcuts and the palette's commands. Opens with "?".
+import { Button } from "../../ui/Button";
+import { Dialog } from "../../ui/Dialog";
+import { MAIN } from "./nav";
+
+const KEYS: readonly (readonly [keys: string, effect: string])[] = [
+  ["Ctrl K or ⌘ K", "Search and commands"],
+  ["/", "Search this page"],
+  ...MAIN.map(({ key, text }) => [`g ${key}`, `Go to ${text}`] as const),
+  ["g i", "Go to the inbox"],
+  ["?", "Show this list"],
+  ["Ctrl Shift F or ⌘ F", "Search the terminal (in a terminal)"],
+];
+const COMMANDS: readonly (readonly [words: string, effect: string])[] = [
+  ["start NAME, stop NAME, restart NAME", "Build the workspace"],
+  ["terminal NAME", "Open its terminal"],
+  ["extend 2h NAME", "Move its autostop"],
+  ["copy ssh NAME", "Copy its SSH command"],
+  ["new from TEMPLATE", "Create a workspace"],
+  ["switch to dark, switch to light", "Change the theme"],
+];
+
+export function ShortcutSheet({ onClose }: { onClose: () => void }) {
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title="Keyboard shortcuts"
+      actions={<Button onClick={onClose}>Close</Button>}
+    >
+      <List label="Shortcuts" items={KEYS} />
+      <h3 className="mt-4 mb-1 font-medium">Commands in the search (Ctrl K)</h3>
+      <List label="Commands" items={COMMANDS} />
+    </Dialog>
+  );
+}
+
+function List({ label, items }: { label: string; items: typeof KEYS }) {
+  return (
+    <dl aria-label={label} className="flex flex-col gap-1 text-sm">
+      {items.map(([keys, effect]) => (
+        <div key={keys} className="flex flex-wrap justify-between gap-x-4">
+          <dt className="font-mono text-text">{keys}</dt>
+          <dd className="text-muted">{effect}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
