@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
 from coder.api.provisioning.provisioners import ProvisionerDaemon
-from coder.api.proxies.proxies import WorkspaceProxiesResponse
+from coder.base.json_types import Json
 
 HealthCode = Literal[
     "EACS03",
@@ -215,7 +215,7 @@ class WorkspaceProxyReport(ApiStruct):
     healthy: bool
     severity: HealthSeverity
     warnings: list[HealthMessage]
-    workspace_proxies: WorkspaceProxiesResponse
+    workspace_proxies: Json
     error: str | UnsetType = UNSET
 
 

@@ -20,6 +20,7 @@ from coder.api.site.build_info import BuildInfoResponse
 from coder.api.site.health import HealthcheckReport
 from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.base.errors import CoderError, causes
+from coder.base.json_types import Json, as_list
 from coder.base.version import BUILD_VERSION
 from coder.cli.doctor.examination import Examination
 from coder.cli.doctor.findings import Finding, failure, from_error, from_verdict, ok, skipped, warning
@@ -65,7 +66,7 @@ async def check_way(examination: Examination) -> list[Finding]:
         ]
         if not secure:
             return [*findings, _unencrypted(host)]
-        certificate: Mapping[str, object] = getattr(stream, "getpeercert", dict)()
+        certificate: Mapping[str, Json] = getattr(stream, "getpeercert", dict)()
         authority = policy.ca_file or os.environ.get("SSL_CERT_FILE", "")
         return [*findings, *judge_certificate(host, certificate, authority, examination.now())]
     finally:
@@ -92,7 +93,7 @@ def _unencrypted(host: str) -> Finding:
     return warning("tls", "TLS", what, "Set up TLS on the server or on a reverse proxy, and use the https address.")
 
 
-def judge_certificate(host: str, certificate: Mapping[str, object], ca_file: str, now: datetime) -> list[Finding]:
+def judge_certificate(host: str, certificate: Mapping[str, Json], ca_file: str, now: datetime) -> list[Finding]:
     """Judge a certificate in the form of `ssl.SSLSocket.getpeercert`; verification has succeeded.
 
     `ca_file`: file of the private authority, "" for the system's.
@@ -106,10 +107,9 @@ def judge_certificate(host: str, certificate: Mapping[str, object], ca_file: str
     return findings
 
 
-def _issuer(certificate: Mapping[str, object]) -> str:
+def _issuer(certificate: Mapping[str, Json]) -> str:
     """Return the name of the issuer: its organization, or its common name."""
-    parts = certificate.get("issuer")
-    names = dict(pair for part in parts for pair in part) if isinstance(parts, tuple) else {}
+    names = dict(as_list(pair) for part in as_list(certificate.get("issuer")) for pair in as_list(part))
     return str(names.get("organizationName") or names.get("commonName") or "an unnamed authority")
 
 

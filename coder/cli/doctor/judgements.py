@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from coder.base.duration import format_duration
+from coder.base.json_types import Json, as_list
 from coder.base.version import versions_match
 from coder.cli.doctor.findings import Finding, failure, ok, skipped, warning
 
@@ -142,7 +143,7 @@ _SECTIONS = {
 }
 
 
-def judge_health(report: Mapping[str, object]) -> list[Finding]:
+def judge_health(report: Mapping[str, Json]) -> list[Finding]:
     """Return a finding for each section of the health report."""
     findings = []
     for field, (title, step) in _SECTIONS.items():
@@ -151,7 +152,7 @@ def judge_health(report: Mapping[str, object]) -> list[Finding]:
             continue
         messages = [str(section["error"])] if section.get("error") else []
         messages += [
-            str(item.get("message", "")) for item in section.get("warnings") or () if isinstance(item, Mapping)
+            str(item.get("message", "")) for item in as_list(section.get("warnings")) if isinstance(item, Mapping)
         ]
         severity = "ok" if section.get("dismissed") else section.get("severity")
         judge = {"error": failure, "warning": warning}.get(str(severity))

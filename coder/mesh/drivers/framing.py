@@ -22,7 +22,7 @@ MAX_PACKET_BODY = derp.MAX_PACKET + 32
 READ_SIZE = 262_144
 """Large, because under load a read returns everything that arrived meanwhile and costs the same."""
 RECORD_SIZE = 16_384
-"""Plaintext of a TLS record at most (RFC 8446 section 5.1)."""
+"""Plaintext of a TLS record at most."""
 UNSENT = 131_072
 MANY_FRAMES = 500
 """Ours: frames apart from a run of packets of one peer; other tasks get their turn after so many. A read of frames

@@ -9,6 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import msgspec
 import trio
 from msgspec import UNSET
 
@@ -274,6 +275,6 @@ def proxies_report(proxies: list[WorkspaceProxy], error: str = "") -> WorkspaceP
         healthy=not error,
         severity="error" if error else "ok",
         warnings=[],
-        workspace_proxies=WorkspaceProxiesResponse(regions=proxies),
+        workspace_proxies=msgspec.to_builtins(WorkspaceProxiesResponse(regions=proxies)),
         error=error or UNSET,
     )

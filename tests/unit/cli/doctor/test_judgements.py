@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from coder.base.errors import CoderError
+from coder.base.json_types import Json
 from coder.cli.doctor import judgements
 from coder.cli.doctor.deployment_checks import failed_way, judge_certificate
 from coder.cli.doctor.doctor import CHECKS
@@ -114,7 +115,7 @@ def test_certificate_names_authority_and_expiry() -> None:
 
 
 def test_health_sections_become_findings() -> None:
-    report = {
+    report: dict[str, Json] = {
         "access_url": {"severity": "ok", "warnings": []},
         "websocket": {"severity": "error", "error": "EWS02: refused", "warnings": []},
         "derp": {"severity": "warning", "warnings": [{"message": "slow"}]},

@@ -27,7 +27,7 @@ export async function readAll<A, T>(
 }
 
 /**
- * One field of a CSV file (RFC 4180). A spreadsheet would run text that begins like a formula: an
+ * One field of a CSV file. A spreadsheet would run text that begins like a formula: an
  * apostrophe makes it text (OWASP, CSV injection).
  */
 export function csvField(value: Cell): string {

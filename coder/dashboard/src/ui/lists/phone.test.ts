@@ -25,7 +25,8 @@ const extras = Object.entries(sources).flatMap(([file, text]) =>
 /** Content for wide screens only, and the reason why nothing is lost. */
 const DECORATION: Readonly<Record<string, string>> = {
   "pages/workspaces/RowActions.tsx": "the row's menu has the same actions",
-  "pages/workspaces/workspace-columns.tsx": "the template's picture; its name is in the second line",
+  "pages/workspaces/workspace-columns.tsx":
+    "the template's picture; its name is in the second line",
   "pages/groups/GroupsPage.tsx":
     "avatars next to the number of members; the group's page names them",
   "features/navigation/SidePage.tsx": "side links, which become a select on a phone",
