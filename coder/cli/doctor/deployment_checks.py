@@ -109,8 +109,9 @@ def judge_certificate(host: str, certificate: Mapping[str, Json], ca_file: str, 
 
 def _issuer(certificate: Mapping[str, Json]) -> str:
     """Return the name of the issuer: its organization, or its common name."""
-    names = dict(as_list(pair) for part in as_list(certificate.get("issuer")) for pair in as_list(part))
-    return str(names.get("organizationName") or names.get("commonName") or "an unnamed authority")
+    pairs = [as_list(pair) for part in as_list(certificate.get("issuer")) for pair in as_list(part)]
+    names = {str(pair[0]): str(pair[1]) for pair in pairs}
+    return names.get("organizationName") or names.get("commonName") or "an unnamed authority"
 
 
 async def check_api(examination: Examination) -> list[Finding]:
