@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from coder.api.base.refusals import Invalid
 from coder.api.tasks.tasks import TasksListResponse
-from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import (
     readable_organizations,
 )
-from coder.coderd.services.people.query_terms import find_organization
+from coder.coderd.services.people.query_terms import find_organization, find_user
 from coder.coderd.services.tasks.task_view import present_task, status_of_task
-from coder.coderd.store.engine import names as name_store
-from coder.coderd.store.engine.names import as_id, as_uuid
+from coder.coderd.store.engine.names import as_uuid
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import TaskFilter, TaskReaders
-from coder.domain.access.policy import Object, Subject, allowed_ids, allowed_organizations, scope_allows
-from coder.domain.foundation.search import Terms, parse_query
+from coder.domain.access.policy import Subject, allowed_ids, allowed_organizations, scope_allows
+from coder.domain.foundation.search import parse_query
 from coder.domain.tasks import tasks as rules
 
 if TYPE_CHECKING:
@@ -31,7 +28,7 @@ async def list_tasks(
     """Return the tasks that match `query` and that `subject` may read, newest first. Raises Invalid for an invalid
     query."""
     terms = parse_query(query.replace("\x00", ""), "owner")
-    owner_id = await _owner(ctx, subject, terms)
+    owner_id = await find_user(ctx, subject, terms, "owner")
     organization_id = await find_organization(ctx, subject, terms)
     status = terms.choice("status", rules.STATUSES)
     refusals = terms.refusals()
@@ -49,21 +46,3 @@ async def list_tasks(
         views = [view for view in views if status_of_task(ctx, view) == status]
     page = views[offset : offset + limit] if limit else views[offset:]
     return TasksListResponse(tasks=[present_task(ctx, view) for view in page], count=len(views))
-
-
-async def _owner(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
-    text = terms.one("owner")
-    if text in {"", "me"}:
-        return subject.user_id if text else None
-    owner_id = as_id(text)
-    if owner_id is not None:
-        return owner_id  # an id reveals nothing: only tasks the user may read are listed
-    user_id = await ctx.db.read(name_store.find_user, text)
-    if user_id is None or not may(subject, "read", Object("user", str(user_id), owner_id=user_id)):
-        terms.refuse(
-            "owner",
-            f'Query param "owner" has invalid value: user "{text}" either does not exist, or you are unauthorized '
-            "to view them",
-        )
-        return None
-    return user_id

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from coder.api.base.refusals import Invalid
-from coder.coderd.services.access.authorization import may
-from coder.coderd.services.people.query_terms import find_organization
-from coder.coderd.store.engine import names as name_store
+from coder.coderd.services.people.query_terms import find_group, find_organization, find_user
 from coder.coderd.store.workspaces.workspace_search import WorkspaceSearch
-from coder.domain.access.policy import Object, Subject
+from coder.domain.access.policy import Subject
 from coder.domain.agents.agents import search_statuses
 from coder.domain.foundation.search import Terms, parse_go_bool, parse_query, split_outside_quotes
 from coder.domain.workspaces.builds import WORKSPACE_STATUSES
@@ -29,8 +26,8 @@ async def read_search(ctx: Context, subject: Subject, query: str) -> WorkspaceSe
     which = replace(
         _filter(subject, terms),
         organization_id=await find_organization(ctx, subject, terms),
-        shared_with_user=await _user(ctx, subject, terms),
-        shared_with_group=await _group(ctx, subject, terms),
+        shared_with_user=await find_user(ctx, subject, terms, "shared_with_user"),
+        shared_with_group=await find_group(ctx, subject, terms, "shared_with_group"),
     )
     refusals = terms.refusals()
     if refusals:
@@ -95,39 +92,3 @@ def _parameter(text: str) -> tuple[str, str | None]:
     if "=" in value:
         raise ValueError(f"query element \"{text}\" can only contain 1 '='")
     return name, value if equals else None
-
-
-async def _user(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
-    text = terms.one("shared_with_user")
-    if not text:
-        return None
-    if text == "me":
-        return subject.user_id
-    user_id = await ctx.db.read(name_store.find_user, text)
-    if user_id is None or not may(subject, "read", Object("user", str(user_id), owner_id=user_id)):
-        terms.refuse(
-            "shared_with_user",
-            f'Query param "shared_with_user" has invalid value: user "{text}" either does not exist, or you are '
-            "unauthorized to view them",
-        )
-        return None
-    return user_id
-
-
-async def _group(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
-    text = terms.one("shared_with_group")
-    if not text:
-        return None
-    organization, slash, name = text.partition("/")
-    if not slash:
-        organization, name = "", text
-    group = await ctx.db.read(name_store.find_group, name, organization)
-    if group is None or not may(subject, "read", Object("group", str(group.id), organization_id=group.organization_id)):
-        where = organization or await ctx.db.read(name_store.default_organization_name)
-        terms.refuse(
-            "shared_with_group",
-            f'Query param "shared_with_group" has invalid value: group "{name}" either does not exist, does not '
-            f'belong to the organization "{where}", or you are unauthorized to view it',
-        )
-        return None
-    return group.id

@@ -59,6 +59,14 @@ async def find_organization(tx: Tx, text: str) -> UUID | None:
     return (await tx.execute(query)).scalar_one_or_none()
 
 
+async def find_organization_by_name(tx: Tx, name: str) -> UUID | None:
+    """Return a living organization by name; `default` is a name like others here."""
+    query = select(organizations.c.id).where(
+        ~organizations.c.deleted, func.lower(organizations.c.name) == func.lower(name)
+    )
+    return (await tx.execute(query)).scalar_one_or_none()
+
+
 async def default_organization_name(tx: Tx) -> str:
     query = select(organizations.c.name).where(organizations.c.is_default)
     return str((await tx.execute(query)).scalar_one_or_none() or "")

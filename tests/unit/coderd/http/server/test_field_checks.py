@@ -201,7 +201,12 @@ async def test_invalid_queries_are_refused() -> None:
                 "/api/v2/tasks",
                 "/api/v2/connectionlog?limit=1",
             )
-            for name, status in (("coder", 200), ("nope", 400), ("11111111-1111-4111-8111-111111111111", 400))
+            for name, status in (
+                ("coder", 200),
+                ("nope", 400),
+                ("default", 400),
+                ("11111111-1111-4111-8111-111111111111", 200),
+            )
         ]
         cases += [
             (path, {"limit": value}, 400)

@@ -172,7 +172,7 @@ async def test_task_permissions() -> None:
         assert await names(world, token=bob) == []
         assert await names(world) == await names(world, "owner:alice") == await names(world, "alice") == ["job"]
         assert await names(world, "owner:me") == await names(world, f"owner:{uuid4()}") == []
-        assert await names(world, "owner:me status:initializing organization:default", token=token) == ["job"]
+        assert await names(world, "owner:me status:initializing organization:coder", token=token) == ["job"]
         assert await names(world, "status:paused") == []
         refused = await world.get(TASKS, params={"q": "owner:unknown status:odd colour:red"})
         assert refused.status_code == 400
