@@ -166,7 +166,7 @@ OWN: Table = {
     },
     ExtendWorkspaceRequest: {
         "deadline": (
-            FieldRule("required", bool, lambda: (("2026-01-01T00:00:00Z",), ("",)), _explain_no_time),
+            FieldRule("required", bool, lambda: (("2026-01-01T00:00:00Z",), (None,)), _explain_no_time),
             explained(
                 explain_rfc3339,
                 ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00.5+01:00"),

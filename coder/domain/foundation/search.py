@@ -242,6 +242,9 @@ def explain_time(text: str, layout: str = "2006-01-02T15:04:05Z07:00") -> str:
         match = re.match(element, at)
         if match is None:
             return f'parsing time "{text}" as "{layout}": cannot parse "{at}" as "{expected}"'
+        bounds = _TIME_BOUNDS.get(expected)
+        if bounds is not None and int(match[0][:2]) not in bounds[1]:
+            return f'parsing time "{text}": {bounds[0]} out of range'
         at = at[match.end() :]
     problem = f'extra text: "{at}"' if at else "day out of range"
     return f'parsing time "{text}": {problem}'
@@ -262,6 +265,12 @@ _TIME_PARTS = (
     (r"Z|[+-]\d\d:\d\d", "Z07:00"),
 )
 _DAY_PARTS = 5
+_TIME_BOUNDS = {
+    "01": ("month", range(1, 13)),
+    "15": ("hour", range(24)),
+    "04": ("minute", range(60)),
+    "05": ("second", range(60)),
+}
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
 
 

@@ -16,8 +16,8 @@ from coder.domain.foundation.go_uuid import NotUuid, parse_uuid
 from coder.domain.foundation.search import explain_time
 
 _TEXT_FAULT = re.compile(r"Invalid (?:UUID|RFC3339 encoded datetime) - at `\$((?:\.\w+|\[\d+\])+)`")
-_KIND_FAULT = re.compile(r"Expected `[^`]+`, got `\w+` - at `\$((?:\.\w+|\[\d+\])+)`")
-_STEPS = re.compile(r"\.(\w+)|\[(\d+)\]")
+_KIND_FAULT = re.compile(r"Expected `[^`]+`, got `\w+` - at `\$((?:\.\w+|\[\d+\]|\[\.\.\.\])+)`")
+_STEPS = re.compile(r"\.(\w+)|\[(\d+)\]|\[(\.\.\.)\]")
 _GO_TYPES: dict[Any, str] = {
     str: "string",
     bool: "bool",
@@ -38,10 +38,14 @@ def explain_fault(declaration: str, document: Any, kind: type[msgspec.Struct]) -
     owner: Any = kind
     hint: Any = kind
     names = []
-    for name, number in _STEPS.findall(fault[1]):
+    for name, number, some_key in _STEPS.findall(fault[1]):
+        if some_key:  # the decoder does not say which: the first value of the map that it cannot take
+            hint = _argument(hint, 1)
+            value = next((item for item in value.values() if not _fits(item, hint)), None)
+            continue
         try:
             value = value[int(number)] if number else value[name]
-        except (KeyError, IndexError, TypeError):  # a step that the decoder does not describe, as keys of maps
+        except (KeyError, IndexError, TypeError):  # a step that the decoder does not describe
             return declaration
         if number:
             hint = _argument(hint, 0)
@@ -85,6 +89,14 @@ def _required(hint: Any) -> Any:
 def _argument(hint: Any, index: int) -> Any:
     arguments = typing.get_args(_required(hint))
     return _required(arguments[index]) if index < len(arguments) else Any
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    try:
+        msgspec.convert(value, hint)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _is_struct(hint: Any) -> bool:

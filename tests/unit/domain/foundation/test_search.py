@@ -160,4 +160,5 @@ TIMES = {
 def test_time_refusal_names_missing_part(text: str) -> None:
     assert parse_rfc3339(text) is None
     assert explain_time(text).startswith(f'parsing time "{text}"') and explain_time(text).endswith(TIMES[text])
-    assert explain_time("2026-13", "2006-01-02").endswith('as "2006-01-02": cannot parse "" as "-"')
+    assert explain_time("2026-13", "2006-01-02").endswith("month out of range")
+    assert explain_time("2026-12", "2006-01-02").endswith('as "2006-01-02": cannot parse "" as "-"')
