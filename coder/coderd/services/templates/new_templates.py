@@ -12,12 +12,13 @@ from coder.api.base.refusals import InvalidFields, NotFound
 from coder.api.templates.templates import CreateTemplateRequest, Template, TemplateRole
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.templates.template_checks import NAME_INDEX, check_settings, name_taken, value_or
 from coder.coderd.services.templates.template_schedules import read_schedule
 from coder.coderd.services.templates.templates import show_template
-from coder.coderd.services.templates.versions.loaded_versions import lock_version
+from coder.coderd.services.templates.versions.loaded_versions import find_version, lock_version
 from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.coderd.store.templates import template_versions as version_store
@@ -34,6 +35,7 @@ async def create_template(
     ctx: Context, subject: Subject, organization_id: UUID, body: CreateTemplateRequest
 ) -> Template:
     """Create a template from a version without a template. Raises InvalidFields, NotFound, Conflict, Forbidden."""
+    await ctx.db.read(_check_places, subject, organization_id, body)
     require(subject, "create", Class("template", organization_id=organization_id))
     check_settings("Invalid create template request.", body)
     schedule = read_schedule(body, "Invalid create template request.")
@@ -43,9 +45,23 @@ async def create_template(
     return await show_template(ctx, row.id)
 
 
+async def _check_places(tx: Tx, subject: Subject, organization_id: UUID, body: CreateTemplateRequest) -> None:
+    """Require a free name and a free version. The original says so before it asks for permission or for settings."""
+    present = await system_templates.get_template_by_name(tx, organization_id, body.name)
+    if present is not None:
+        require(subject, "read", template_resource(present))
+        raise name_taken(body.name)
+    loaded = await find_version(tx, body.template_version_id)
+    if loaded is None or loaded.version.organization_id != organization_id:
+        raise _missing(body.template_version_id)
+    require(subject, "read", loaded.resource)
+    if loaded.version.template_id is not None:
+        raise _part_of_template(body.template_version_id)
+
+
 async def _create(tx: Tx, subject: Subject, row: TemplateRow) -> None:
     await hold_organization(tx, row.organization_id)
-    missing = _VersionMissingError(f'Template version "{row.active_version_id}" does not exist.')
+    missing = _missing(row.active_version_id)
     try:
         loaded = await lock_version(tx, subject, row.active_version_id, "read")
     except NotFound as error:
@@ -54,14 +70,22 @@ async def _create(tx: Tx, subject: Subject, row: TemplateRow) -> None:
     if version is None or version.organization_id != row.organization_id:
         raise missing
     if version.template_id is not None:
-        text = f"Template version {version.id} is already part of a template"
-        raise InvalidFields(("template_version_id", "Template version is already part of a template"), message=text)
+        raise _part_of_template(version.id)
     require(subject, "update", loaded.resource)
     if await system_templates.get_template_by_name(tx, row.organization_id, row.name) is not None:
         raise name_taken(row.name)
     job = await system_jobs.get_job(tx, version.job_id)
     await store.insert_template(tx, replace(row, provisioner=job.provisioner if job else row.provisioner))
     await version_store.update_version(tx, version.id, template_id=row.id, updated_at=row.created_at)
+
+
+def _missing(version_id: UUID) -> NotFound:
+    return _VersionMissingError(f'Template version "{version_id}" does not exist.')
+
+
+def _part_of_template(version_id: UUID) -> InvalidFields:
+    text = f"Template version {version_id} is already part of a template"
+    return InvalidFields(("template_version_id", "Template version is already part of a template"), message=text)
 
 
 class _VersionMissingError(NotFound):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from coder.api.base.refusals import Forbidden, Invalid, NotFound
 from coder.api.templates.templates import Template, TemplateRole, UpdateTemplateMeta
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_template, lock_template, template_resource
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
@@ -16,8 +16,7 @@ from coder.coderd.services.notifications.notifications import site_of
 from coder.coderd.services.templates.template_checks import NAME_INDEX, check_settings, name_taken, value_or
 from coder.coderd.services.templates.template_schedules import read_schedule, write_changes
 from coder.coderd.services.templates.templates import show_template
-from coder.coderd.store.provisioning import system_jobs
-from coder.coderd.store.templates import system_template_versions
+from coder.coderd.services.templates.versions.loaded_versions import find_version
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateChanges, TemplateRow
 from coder.coderd.store.workspaces.change_feed import notify_changes
@@ -59,6 +58,8 @@ _EDITABLE: tuple[
     "disable_module_cache",
     "agents_allowed",
 )
+_EMPTY_KEEPS = frozenset({"name", "cors_behavior"})
+"""Settings that an empty text leaves as they are, as in the original."""
 _SHOWN_IN_WORKSPACES = frozenset(
     {"name", "display_name", "icon", "allow_user_cancel_workspace_jobs", "use_classic_parameter_flow"}
 )
@@ -90,7 +91,8 @@ def _changes(body: UpdateTemplateMeta, present: TemplateRow) -> TemplateChanges:
     """Return the columns to set. Raises InvalidFields."""
     changes = read_schedule(body, "Invalid request to update template metadata!", present)
     for name in _EDITABLE:
-        if (value := value_or(getattr(body, name), None)) is not None:
+        value = value_or(getattr(body, name), None)
+        if value is not None and (value or name not in _EMPTY_KEEPS):
             changes[name] = value
     is_restricted = value_or(body.disable_everyone_group_access, None)
     if is_restricted is not None:
@@ -115,22 +117,31 @@ async def _delete(tx: Tx, subject: Subject, template_id: UUID, now: datetime) ->
 
 async def set_active_version(ctx: Context, subject: Subject, template_id: UUID, version_id: UUID) -> None:
     """Promote a version to be the active one. Raises Invalid, Forbidden (failed import), NotFound."""
-    await load_template(ctx, subject, template_id, "update")
+    row = await load_template(ctx, subject, template_id)
+    await ctx.db.read(_check_promotion, subject, row, version_id)
+    require(subject, "update", template_resource(row))
     await ctx.db.run(_set_active, subject, template_id, version_id, ctx.clock.now())
 
 
 async def _set_active(tx: Tx, subject: Subject, template_id: UUID, version_id: UUID, now: datetime) -> None:
     row = await lock_template(tx, subject, template_id)
-    version = await system_template_versions.get_version(tx, version_id)
-    if version is None or version.organization_id != row.organization_id:
+    await _check_promotion(tx, subject, row, version_id)
+    await store.update_template(tx, row.id, active_version_id=version_id, updated_at=now)
+    await notify_changes(tx, "settings", await store.list_workspace_places(tx, row.id))  # now outdated, or not any more
+
+
+async def _check_promotion(tx: Tx, subject: Subject, row: TemplateRow, version_id: UUID) -> None:
+    """Require a version that can be the template's active one; readers hear this before their missing permission."""
+    loaded = await find_version(tx, version_id)
+    if loaded is None or not may(subject, "read", loaded.resource):
+        raise NotFound("Template version not found.")
+    version, job = loaded.version, loaded.job
+    if version.organization_id != row.organization_id:
         raise NotFound("Template version not found.")
     if version.template_id != row.id:
         raise Invalid("The provided template version doesn't belong to the specified template.")
     if version.archived:
         raise Invalid("The provided template version is archived.")
-    job = await system_jobs.get_job(tx, version.job_id)
-    if job is None or job.status != "succeeded":
-        detail = f"Attempted to promote a version with a {job.status if job else 'missing'} build"
+    if job.status != "succeeded":
+        detail = f"Attempted to promote a version with a {job.status} build"
         raise Forbidden("Only versions that have been built successfully can be promoted.", detail)
-    await store.update_template(tx, row.id, active_version_id=version_id, updated_at=now)
-    await notify_changes(tx, "settings", await store.list_workspace_places(tx, row.id))  # now outdated, or not any more

@@ -37,7 +37,7 @@ def check_settings(
         if isinstance(value, int) and value < 0:
             faults.append((name, "Must be a positive integer."))
     level = changed("max_port_share_level")
-    if level and level not in SHARE_LEVELS:
+    if level is not None and level not in SHARE_LEVELS:
         faults.append(("max_port_share_level", f"Must be one of [{' '.join(SHARE_LEVELS)}]"))
     cors = changed("cors_behavior")
     if cors and cors not in CORS_BEHAVIORS:

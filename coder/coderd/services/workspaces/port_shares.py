@@ -17,7 +17,13 @@ from coder.api.agents.agent_ports import (
 )
 from coder.api.base.enums import WorkspaceAgentPortShareLevel
 from coder.api.base.refusals import Invalid, NotFound
-from coder.coderd.services.access.workspace_access import hold_template_of, load_workspace, lock_workspace
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.workspace_access import (
+    hold_template_of,
+    load_workspace,
+    lock_workspace,
+    workspace_resource,
+)
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.store.access.keys import notify_sharing_revoked
 from coder.coderd.store.agents import agents as agent_store
@@ -56,7 +62,7 @@ async def _share_port(
     tx: Tx, subject: Subject, workspace_id: UUID, request: UpsertWorkspaceAgentPortShareRequest, now: datetime
 ) -> PortShareRow:
     template = await hold_template_of(tx, workspace_id)  # a lowered limit narrows the shares that it finds
-    view = await lock_workspace(tx, subject, workspace_id)
+    view = await lock_workspace(tx, subject, workspace_id, "read")
     check_request(request)
     if is_shared_too_widely(request.share_level, template.max_port_share_level):
         raise Invalid(LEVEL_REFUSED, validations=[("share_level", LEVEL_REFUSED)])
@@ -74,6 +80,7 @@ async def _share_port(
     agents = await agent_store.list_agents_of_jobs(tx, [view.latest.job.id])
     if share.agent_name not in {detail.agent.name for detail in agents}:
         raise Invalid("Agent not found.")
+    require(subject, "update", workspace_resource(view.workspace))  # readers hear first what is wrong with the request
     before = await share_store.list_port_shares(tx, share.workspace_id, now)
     await share_store.put_port_share(tx, share)
     # A workspace may exceed the limit with shares from before it existed; changing them must stay possible.
@@ -87,9 +94,10 @@ async def unshare_port(ctx: Context, subject: Subject, workspace_id: UUID, agent
     """Delete a share, and disconnect its visitors. Raises NotFound, Forbidden."""
 
     async def write(tx: Tx) -> None:
-        await lock_workspace(tx, subject, workspace_id)
+        view = await lock_workspace(tx, subject, workspace_id, "read")
         if not await share_store.delete_port_share(tx, workspace_id, agent_name, port):
             raise NotFound("Share not found.")
+        require(subject, "update", workspace_resource(view.workspace))
         await notify_sharing_revoked(tx)
 
     await ctx.db.run(write)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.base.refusals import Conflict, Invalid
+from coder.api.base.refusals import BAD_BODY, Conflict, Invalid
 from coder.api.workspaces.workspace_settings import (
     ExtendWorkspaceRequest,
     UpdateWorkspaceAutostartRequest,
@@ -24,7 +24,7 @@ from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.workspaces import builds as build_store
 from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.domain.access.policy import Subject
-from coder.domain.foundation.search import parse_rfc3339
+from coder.domain.foundation.search import explain_time, parse_rfc3339
 from coder.domain.foundation.zero import ZERO_TIME
 from coder.domain.templates.parameters import resolve_parameters
 from coder.domain.workspaces.workspaces import (
@@ -47,7 +47,7 @@ async def set_autostart(
 async def _set_autostart(
     tx: Tx, subject: Subject, workspace_id: UUID, request: UpdateWorkspaceAutostartRequest, now: datetime
 ) -> None:
-    row = (await lock_workspace(tx, subject, workspace_id)).workspace
+    row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
     template = await system_templates.get_template(tx, row.template_id)
     days = template.autostart_days if template else 127
     check_request(request)
@@ -55,6 +55,7 @@ async def _set_autostart(
     if schedule and template is not None and not template.allow_user_autostart:
         raise Invalid("Autostart is not allowed for workspaces using this template.")
     following = next_start(schedule, now, allowed_days=days)
+    require(subject, "update", workspace_resource(row))  # readers hear first what is wrong with the request
     await edit_workspace(tx, row, autostart_schedule=schedule, next_start_at=following)
 
 
@@ -66,11 +67,12 @@ async def set_ttl(ctx: Context, subject: Subject, workspace_id: UUID, request: U
 async def _set_ttl(
     tx: Tx, subject: Subject, workspace_id: UUID, request: UpdateWorkspaceTTLRequest, now: datetime
 ) -> None:
-    view = await lock_workspace(tx, subject, workspace_id)
+    view = await lock_workspace(tx, subject, workspace_id, "read")
     template = await system_templates.get_template(tx, view.workspace.template_id)
     if template is not None and not template.allow_user_autostop:
         raise Invalid("Error updating workspace time until shutdown.", "Custom autostop TTL is not allowed.")
     check_request(request)
+    require(subject, "update", workspace_resource(view.workspace))
     await edit_workspace(tx, view.workspace, ttl_ms=request.ttl_ms or None)
     if not request.ttl_ms and view.latest.build.transition == "start":
         # Clearing the user's own time to live does not lift the template's limit.
@@ -88,6 +90,8 @@ async def extend(ctx: Context, subject: Subject, workspace_id: UUID, request: Ex
 
 async def _extend(tx: Tx, subject: Subject, workspace_id: UUID, request: ExtendWorkspaceRequest, now: datetime) -> None:
     view = await lock_workspace(tx, subject, workspace_id, "read")
+    if request.deadline == "":  # for the rules the same as no deadline, but no time for a decoder
+        raise Invalid(BAD_BODY, explain_time(""))
     check_request(request)
     deadline = parse_rfc3339(request.deadline or "") or ZERO_TIME
     build, status = view.latest.build, view.latest.job.status

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from coder.coderd.store.tables.templates import template_version_presets, template_versions
 from coder.coderd.store.templates.template_versions import (
@@ -45,13 +45,10 @@ async def get_view(tx: Tx, version_id: UUID) -> VersionView | None:
 
 
 async def get_view_by_name(tx: Tx, template_id: UUID, name: str) -> VersionView | None:
-    query = select_views().where(
-        template_versions.c.template_id == template_id, func.lower(template_versions.c.name) == func.lower(name)
-    )
-    # Names are case-sensitively unique; of two that differ in case the exact match wins.
-    rows = [version_view(row) for row in await tx.execute(query)]
-    rows.sort(key=lambda view: view.version.name != name)
-    return rows[0] if rows else None
+    """Return a version by its exact name: names of versions, unlike those of templates, have a case."""
+    query = select_views().where(template_versions.c.template_id == template_id, template_versions.c.name == name)
+    row = (await tx.execute(query)).one_or_none()
+    return version_view(row) if row else None
 
 
 async def get_previous_view(tx: Tx, version: VersionRow) -> VersionView | None:

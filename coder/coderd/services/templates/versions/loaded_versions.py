@@ -39,7 +39,7 @@ class LoadedVersion:
 
 async def load_version(ctx: Context, subject: Subject, version_id: UUID, action: str = "read") -> LoadedVersion:
     """Load a version and require `action`. Raises NotFound, Forbidden."""
-    return _required(subject, await ctx.db.read(_load, version_id), action)
+    return _required(subject, await ctx.db.read(find_version, version_id), action)
 
 
 async def lock_version(tx: Tx, subject: Subject, version_id: UUID, action: str = "update") -> LoadedVersion:
@@ -50,7 +50,7 @@ async def lock_version(tx: Tx, subject: Subject, version_id: UUID, action: str =
     seen = await system_template_versions.get_version(tx, version_id)
     if seen is not None and seen.template_id is not None:
         await system_templates.get_template(tx, seen.template_id, lock=True)
-    return _required(subject, await _load(tx, version_id), action)
+    return _required(subject, await find_version(tx, version_id), action)
 
 
 def _required(subject: Subject, loaded: LoadedVersion | None, action: str) -> LoadedVersion:
@@ -60,7 +60,8 @@ def _required(subject: Subject, loaded: LoadedVersion | None, action: str) -> Lo
     return loaded
 
 
-async def _load(tx: Tx, version_id: UUID) -> LoadedVersion | None:
+async def find_version(tx: Tx, version_id: UUID) -> LoadedVersion | None:
+    """Return a version with its template and job, without a check."""
     version = await system_template_versions.get_version(tx, version_id)
     if version is None:
         return None

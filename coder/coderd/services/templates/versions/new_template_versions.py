@@ -17,10 +17,11 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.provisioning.provisioners import check_tags
+from coder.coderd.services.templates.examples import find_example
 from coder.coderd.services.templates.files import require_file
 from coder.coderd.services.templates.versions.template_version_view import present_version
 from coder.coderd.services.templates.versions.version_insertion import insert_version
-from coder.coderd.services.templates.versions.version_specs import VersionSpec, with_all_tags
+from coder.coderd.services.templates.versions.version_specs import VersionSpec, no_example, with_all_tags
 from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.domain.access.policy import Class, Subject
@@ -37,8 +38,9 @@ async def create_version(
     ctx: Context, subject: Subject, organization_id: UUID, body: CreateTemplateVersionRequest
 ) -> TemplateVersion:
     """Queue the import of a new version. Raises InvalidFields, NotFound (file, example, template), Conflict (name)."""
-    _check_request(body)
-    template = await _target(ctx, subject, organization_id, body)
+    template = await _template(ctx, organization_id, body)
+    await _check_source(ctx, subject, body)
+    _require_create(subject, organization_id, template)
     now = ctx.clock.now()
     check_tags(normalize_tags(str(subject.user_id), body.tags))
     spec = VersionSpec(
@@ -53,46 +55,56 @@ async def create_version(
         tags=body.tags or {},
         values={item.name: item.value for item in (body.user_variable_values or ())},
     )
-    if spec.file_id is not None:
-        await require_file(ctx, subject, spec.file_id)
     spec = await with_all_tags(ctx, subject, spec)
     with constraint_refusals(name_taken(spec.name)):
         view, job, matched = await ctx.db.run(insert_version, subject, spec, now, ctx.config.provisioner_strict_tags)
     return present_version(view, job, matched=matched)
 
 
-def _check_request(body: CreateTemplateVersionRequest) -> None:
-    """Check rules beyond the table of field rules. Raises Invalid."""
-    if isinstance(body.file_id, UUID) and body.file_id.int and _text(body.example_id):
-        raise Invalid("You cannot specify both an example_id and a file_id.")
+async def _check_source(ctx: Context, subject: Subject, body: CreateTemplateVersionRequest) -> None:
+    """Require one source, which exists and which the caller may read. Raises Invalid, NotFound.
 
-
-async def _target(
-    ctx: Context, subject: Subject, organization_id: UUID, body: CreateTemplateVersionRequest
-) -> TemplateRow | None:
-    """Return the template of the version, None without one. Raises NotFound without permission.
-
-    The caller needs `create`: a version is a program that runs on the provisioner, not a setting that `update` covers.
+    The original looks for the source before it asks for the permission to create a version.
     """
+    file_id, example_id = body.file_id, _text(body.example_id)
+    if isinstance(file_id, UUID) and file_id.int:
+        if example_id:
+            raise Invalid("You cannot specify both an example_id and a file_id.")
+        await require_file(ctx, subject, file_id)
+    elif find_example(example_id) is None:
+        raise no_example(example_id)
+
+
+async def _template(ctx: Context, organization_id: UUID, body: CreateTemplateVersionRequest) -> TemplateRow | None:
+    """Return the template of the version, None without one. Raises NotFound."""
     if not isinstance(body.template_id, UUID) or not body.template_id.int:
-        if not may(subject, "create", Class("template", organization_id=organization_id)):
-            raise NotFound  # the same answer as for users who cannot read it (recorded)
         return None
     row = await ctx.db.read(system_templates.get_template, body.template_id)
     if row is None or row.deleted or row.organization_id != organization_id:
         raise NotFound("Template does not exist.")
-    if not may(subject, "create", template_resource(row)):
-        raise NotFound
     return row
+
+
+def _require_create(subject: Subject, organization_id: UUID, template: TemplateRow | None) -> None:
+    """Require the permission to create a version. Raises NotFound, as to others who cannot read it (recorded).
+
+    The caller needs `create`: a version is a program that runs on the provisioner, not a setting that `update` covers.
+    """
+    target = Class("template", organization_id=organization_id) if template is None else template_resource(template)
+    if not may(subject, "create", target):
+        raise NotFound
 
 
 def name_taken(name: str) -> dict[str, Refusal]:
     """Return the refusal for a taken name, by index."""
-    taken = Conflict(
+    return {"uq_template_versions_template_id_name": name_conflict(name)}
+
+
+def name_conflict(name: str) -> Conflict:
+    return Conflict(
         f'A template version with name "{name}" already exists for this template.',
         validations=[("name", "This value is already in use and should be unique.")],
     )
-    return {"uq_template_versions_template_id_name": taken}
 
 
 def _text(value: str | UnsetType | None) -> str:

@@ -11,18 +11,18 @@ from coder.api.templates.template_versions import (
     PatchTemplateVersionRequest,
     TemplateVersion,
 )
-from coder.coderd.services.access.authorization import may
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import lock_template, template_resource
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.provisioning.jobs import cancel_job
-from coder.coderd.services.templates.versions.loaded_versions import _load, load_version, lock_version
-from coder.coderd.services.templates.versions.new_template_versions import name_taken
+from coder.coderd.services.templates.versions.loaded_versions import find_version, load_version, lock_version
+from coder.coderd.services.templates.versions.new_template_versions import name_conflict, name_taken
 from coder.coderd.services.templates.versions.template_versions import show_version
 from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.coderd.store.templates import template_versions as store
 from coder.coderd.store.templates import templates as template_store
-from coder.coderd.store.templates.template_versions import VersionChanges
+from coder.coderd.store.templates.template_versions import VersionChanges, VersionRow
 from coder.domain.access.policy import Subject
 
 if TYPE_CHECKING:
@@ -33,9 +33,13 @@ if TYPE_CHECKING:
 async def update_version(
     ctx: Context, subject: Subject, version_id: UUID, body: PatchTemplateVersionRequest
 ) -> TemplateVersion:
-    """Rename a version or change its message. Raises InvalidFields, Conflict."""
-    loaded = await load_version(ctx, subject, version_id, "update")
+    """Rename a version or change its message. Raises InvalidFields, Conflict, Forbidden."""
+    loaded = await load_version(ctx, subject, version_id)
     check_request(body, {"name": loaded.version.name, "message": loaded.version.message})
+    is_taken = await ctx.db.read(_is_taken, loaded.version, body.name or "")
+    if is_taken:
+        raise name_conflict(str(body.name))  # readers hear this before their missing permission
+    require(subject, "update", loaded.resource)
     changes: VersionChanges = {"updated_at": ctx.clock.now()}
     if body.name:
         changes["name"] = body.name
@@ -44,6 +48,12 @@ async def update_version(
     with constraint_refusals(name_taken(body.name)):
         await ctx.db.run(_write, subject, version_id, changes)
     return await show_version(ctx, loaded.version.id)
+
+
+async def _is_taken(tx: Tx, version: VersionRow, name: str) -> bool:
+    if not name or version.template_id is None or version.name == name:
+        return False
+    return await system_template_versions.get_view_by_name(tx, version.template_id, name) is not None
 
 
 async def _write(tx: Tx, subject: Subject, version_id: UUID, changes: VersionChanges) -> None:
@@ -63,7 +73,7 @@ async def _cancel(tx: Tx, subject: Subject, version_id: UUID, now: datetime) -> 
 
 async def archive_version(ctx: Context, subject: Subject, version_id: UUID, *, archived: bool) -> None:
     """Archive or unarchive a version. Raises Invalid when that is its state already, Failed when it is in use."""
-    loaded = await ctx.db.read(_load, version_id)
+    loaded = await ctx.db.read(find_version, version_id)
     if loaded is None or not may(subject, "update", loaded.resource):
         # Upstream answers Not Found to readers without permission to archive.
         raise NotFound("Template or template versions not found.")

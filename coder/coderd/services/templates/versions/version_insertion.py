@@ -86,7 +86,7 @@ async def _file(tx: Tx, spec: VersionSpec, now: datetime) -> UUID:
         return file.id
     example = find_example(spec.example_id)
     if example is None:
-        raise no_example(spec)
+        raise no_example(spec.example_id)
     digest = hashlib.sha256(example.archive).hexdigest()
     row = file_store.FileRow(new_uuid(), digest, spec.user_id, now, "application/x-tar", b"")
     return await file_store.keep_file(tx, row, io.BytesIO(example.archive))

@@ -64,12 +64,12 @@ async def _files(ctx: Context, spec: VersionSpec) -> Documents:
         return stored_template(ctx, spec.file_id, None)
     example = find_example(spec.example_id)
     if example is None:
-        raise no_example(spec)
+        raise no_example(spec.example_id)
     return bundled_template(spec.example_id, example.archive)
 
 
-def no_example(spec: VersionSpec) -> NotFound:
-    return NotFound("Example not found.", f'example with id "{spec.example_id}" not found: example not found')
+def no_example(example_id: str) -> NotFound:
+    return NotFound("Example not found.", f'example with id "{example_id}" not found: example not found')
 
 
 async def with_last_values(tx: Tx, spec: VersionSpec) -> dict[str, str]:
