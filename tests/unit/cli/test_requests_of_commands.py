@@ -173,3 +173,34 @@ def test_separate_tunnel_option() -> None:
     assert not _needs_own_node(parse(SSH, ["w"], {}))
     for flags in (["--force-new-tunnel"], ["--log-dir", "x"], ["--network-info-dir", "x"]):
         assert _needs_own_node(parse(SSH, [*flags, "w"], {}))
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        ("templates presets list x", 0, "No presets found for template x"),
+        ("create new --template x -y --no-wait", 0, ""),
+        ("create new --template x -y --no-wait --preset p", 1, 'preset "p" not found'),
+        ("task create --template x --preset p do", 1, 'preset "p" not found'),
+    ],
+)
+async def test_presets_may_be_null(line: str, code: int, says: str, server: OddServer, tmp_path: Path) -> None:
+    """The original answers null for a version without presets."""
+    workspace(server, "start")
+    answer = server.answer
+    server.answer = lambda method, path: reply("null") if path.endswith("/presets") else answer(method, path)
+    result = await run(line, server, tmp_path)
+    assert result.code == code, result.stderr
+    assert says in result.stdout + result.stderr
+    assert any(path.endswith("/presets") for _, path in server.asked)
+
+
+@pytest.mark.parametrize("flags", ["", "-v "])
+async def test_ssh_logs_to_directory(flags: str, server: OddServer, tmp_path: Path) -> None:
+    """With `-v`, too, the session's requests are in the file only: editors show what a ProxyCommand writes."""
+    server.answer = lambda *_: reply('{"message": "Resource not found"}', status="404 Not Found")
+    result = await run(f"ssh {flags}--log-dir {tmp_path / 'logs'} w true", server, tmp_path)
+    assert (result.code, result.stdout) == (1, "")
+    (path,) = (tmp_path / "logs").iterdir()
+    request = f"GET {server.url}{MINE}w 404"
+    assert request in path.read_text() and request not in result.stderr
