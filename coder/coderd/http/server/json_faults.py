@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import types
 import typing
+from collections.abc import Hashable
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 from uuid import UUID
 
 import msgspec
 
+from coder.base.json_types import Json, as_list, as_object
 from coder.domain.foundation.go_json import explain_type
 from coder.domain.foundation.go_uuid import NotUuid, parse_uuid
 from coder.domain.foundation.search import explain_time
@@ -18,7 +20,9 @@ from coder.domain.foundation.search import explain_time
 _TEXT_FAULT = re.compile(r"Invalid (?:UUID|RFC3339 encoded datetime) - at `\$((?:\.\w+|\[\d+\])+)`")
 _KIND_FAULT = re.compile(r"Expected `[^`]+`, got `\w+` - at `\$((?:\.\w+|\[\d+\]|\[\.\.\.\])+)`")
 _STEPS = re.compile(r"\.(\w+)|\[(\d+)\]|\[(\.\.\.)\]")
-_GO_TYPES: dict[Any, str] = {
+_Hint: TypeAlias = Hashable
+"""Type of a field: a class, or a form of `typing`, for which `typing` has no common class."""
+_GO_TYPES: dict[_Hint, str] = {
     str: "string",
     bool: "bool",
     int: "int64",
@@ -26,33 +30,36 @@ _GO_TYPES: dict[Any, str] = {
     UUID: "uuid.UUID",
     datetime: "time.Time",
 }
+_NULL: type = types.NoneType
 
 
-def explain_fault(declaration: str, document: Any, kind: type[msgspec.Struct]) -> str:
+def explain_fault(declaration: str, document: Json, kind: type[msgspec.Struct]) -> str:
     """Return Go's words for a value of the wrong kind, or for an invalid text that clients can see (an id, a time);
     `declaration` is the decoder's message, which is returned for everything else."""
     fault = _TEXT_FAULT.fullmatch(declaration) or _KIND_FAULT.fullmatch(declaration)
     if fault is None:
         return declaration
     value = document
-    owner: Any = kind
-    hint: Any = kind
-    names = []
+    owner = kind
+    hint: _Hint = kind
+    names: list[str] = []
     for name, number, some_key in _STEPS.findall(fault[1]):
         if some_key:  # the decoder does not say which: the first value of the map that it cannot take
             hint = _argument(hint, 1)
-            value = next((item for item in value.values() if not _fits(item, hint)), None)
+            value = next((item for item in as_object(value).values() if not _fits(item, hint)), None)
             continue
         try:
-            value = value[int(number)] if number else value[name]
-        except (KeyError, IndexError, TypeError):  # a step that the decoder does not describe
+            value = as_list(value)[int(number)] if number else as_object(value)[name]
+        except LookupError:  # a step that the decoder does not describe
             return declaration
         if number:
             hint = _argument(hint, 0)
             continue
-        owner = hint if _is_struct(hint) else owner
         names.append(name)
-        hint = _field_hint(hint, name) if _is_struct(hint) else _argument(hint, 1)
+        if _is_struct(hint):
+            owner, hint = hint, _field_hint(hint, name)
+        else:
+            hint = _argument(hint, 1)
     if isinstance(value, str) and hint is UUID:
         uuid = parse_uuid(value)
         return uuid.reason if isinstance(uuid, NotUuid) else declaration
@@ -61,12 +68,12 @@ def explain_fault(declaration: str, document: Any, kind: type[msgspec.Struct]) -
     return explain_type(value, go_type(hint), f"{owner.__name__}.{'.'.join(names)}")
 
 
-def explain_document(document: object, kind: type[msgspec.Struct]) -> str:
+def explain_document(document: Json, kind: type[msgspec.Struct]) -> str:
     """Return Go's words for a document that is no object."""
     return explain_type(document, f"codersdk.{kind.__name__}")
 
 
-def go_type(hint: Any) -> str:
+def go_type(hint: _Hint) -> str:
     """Return the name of the Go type that a field of this type has in the original."""
     hint = _required(hint)
     origin = typing.get_origin(hint)
@@ -79,19 +86,19 @@ def go_type(hint: Any) -> str:
     return _GO_TYPES.get(hint) or f"codersdk.{getattr(hint, '__name__', 'Value')}"
 
 
-def _required(hint: Any) -> Any:
+def _required(hint: _Hint) -> _Hint:
     """Return a field's type without its `| None` and `| UnsetType`."""
     if typing.get_origin(hint) in {typing.Union, types.UnionType}:
-        return next((part for part in typing.get_args(hint) if part not in {type(None), msgspec.UnsetType}), type(None))
+        return next((part for part in typing.get_args(hint) if part not in {_NULL, msgspec.UnsetType}), _NULL)
     return _required(typing.get_args(hint)[0]) if typing.get_origin(hint) is typing.Annotated else hint
 
 
-def _argument(hint: Any, index: int) -> Any:
+def _argument(hint: _Hint, index: int) -> _Hint:
     arguments = typing.get_args(_required(hint))
     return _required(arguments[index]) if index < len(arguments) else Any
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def _fits(value: Json, hint: _Hint) -> bool:
     try:
         msgspec.convert(value, hint)
     except msgspec.ValidationError:
@@ -99,11 +106,11 @@ def _fits(value: Any, hint: Any) -> bool:
     return True
 
 
-def _is_struct(hint: Any) -> bool:
+def _is_struct(hint: _Hint) -> TypeGuard[type[msgspec.Struct]]:
     return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
 
 
-def _field_hint(kind: type[msgspec.Struct], name: str) -> Any:
+def _field_hint(kind: type[msgspec.Struct], name: str) -> _Hint:
     hints = typing.get_type_hints(kind)
     fields = (field.name for field in msgspec.structs.fields(kind) if field.encode_name == name)
     return _required(hints[next(fields)])

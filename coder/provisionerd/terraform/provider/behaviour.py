@@ -7,20 +7,21 @@ equal, every attribute forces a new resource. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, Path, error, warning
+from coder.provisionerd.terraform.provider.readers import checked_blocks
 from coder.provisionerd.terraform.provider.schema import BOOL, NUMBER, STRING, Attribute, Block, Body, Schema
-from coder.provisionerd.terraform.provider.values import UNKNOWN, Value, is_set, is_wholly_known
+from coder.provisionerd.terraform.provider.values import UNKNOWN, Value, ValueObject, is_set, is_wholly_known
 
 
 # --- validate
-def validate(body: Body, config: Value) -> list[Diagnostic]:
+def validate(body: Body, config: ValueObject) -> list[Diagnostic]:
     """Validate all configured values; unknown values are left for later."""
     return list(_validate_body(body, config, config, (), ()))
 
 
-def _validate_body(body: Body, config: Value, root: Value, keys: Path, path: Path) -> Iterator[Diagnostic]:
+def _validate_body(body: Body, config: ValueObject, root: Value, keys: Path, path: Path) -> Iterator[Diagnostic]:
     for name in sorted(body):
         entry = body[name]
         value = config.get(name)
@@ -41,7 +42,7 @@ def _validate_entry(
     if not is_wholly_known(value):
         return
     if isinstance(entry, Block):
-        yield from _validate_blocks(entry, value, root, keys, path)
+        yield from _validate_blocks(entry, checked_blocks(value), root, keys, path)
     else:
         for finding in _check_value(entry, value, key):
             yield error(finding, "", path) if isinstance(finding, str) else finding.at(path)
@@ -57,7 +58,9 @@ def _check_value(entry: Attribute, value: Value, key: str) -> Iterator[str | Dia
         yield from entry.check(value, key)
 
 
-def _validate_blocks(entry: Block, items: list[Value], root: Value, keys: Path, path: Path) -> Iterator[Diagnostic]:
+def _validate_blocks(
+    entry: Block, items: list[ValueObject], root: Value, keys: Path, path: Path
+) -> Iterator[Diagnostic]:
     for index, item in enumerate(items):
         inner = _validate_body(entry.body, item, root, (*keys, index), (*path, index))
         if entry.nesting == "list":
@@ -80,11 +83,11 @@ def _look_up(root: Value, dotted: str) -> Value:
 
 
 # --- plan
-def plan(body: Body, prior: Value, proposed: Value) -> tuple[Value, list[Path]]:
+def plan(body: Body, prior: ValueObject | None, proposed: ValueObject) -> tuple[ValueObject, list[Path]]:
     """Return (planned state, paths that force a replacement). `prior` None means create."""
     if prior is None:
         return _planned_body(body, proposed, top=True), []
-    planned: dict[str, Value] = {}
+    planned: ValueObject = {}
     for name, entry in body.items():
         old, new = prior.get(name), proposed.get(name)
         if entry.computed and not is_set(new):
@@ -104,14 +107,14 @@ def _changed_paths(entry: Attribute | Block, old: Value, new: Value, path: Path)
         return
     lists = isinstance(old, list) and isinstance(new, list) and len(old) == len(new)
     if isinstance(entry, Block) and entry.nesting == "list" and lists:
-        for index, (left, right) in enumerate(zip(old, new, strict=True)):
+        for index, (left, right) in enumerate(zip(checked_blocks(old), checked_blocks(new), strict=True)):
             for name, inner in entry.body.items():
                 yield from _changed_paths(inner, left.get(name), right.get(name), (*path, index, name))
     else:
         yield path
 
 
-def _planned_body(body: Body, value: Value, *, top: bool) -> Value:
+def _planned_body(body: Body, value: ValueObject, *, top: bool) -> ValueObject:
     return {name: _planned_entry(entry, value.get(name), top=top) for name, entry in body.items()}
 
 
@@ -142,10 +145,10 @@ def _planned_blocks(entry: Block, value: Value, *, top: bool) -> Value:
         if entry.computed:
             return UNKNOWN
         return [] if top else None
-    return [_planned_item(entry.body, item) for item in value]
+    return [_planned_item(entry.body, item) for item in checked_blocks(value)]
 
 
-def _planned_item(body: Body, item: Value) -> Value:
+def _planned_item(body: Body, item: ValueObject) -> ValueObject:
     planned = _planned_body(body, item, top=False)
     if any(is_set(value) for value in planned.values()):
         # Omitted blocks are empty when another value is set; in an empty block everything is null.
@@ -161,28 +164,27 @@ def same(entry: Attribute | Block, left: Value, right: Value) -> bool:
         return left is right
     if isinstance(entry, Attribute):
         return bool(left == right) or (not left and not right)
-    left, right = left or [], right or []
-    if len(left) != len(right):
+    lefts, rights = checked_blocks(left), checked_blocks(right)
+    if len(lefts) != len(rights):
         return False
     if entry.nesting == "list":
-        return all(_same_body(entry.body, a, b) for a, b in zip(left, right, strict=True))
-    unmatched = list(right)
-    for item in left:
-        match = next((other for other in unmatched if _same_body(entry.body, item, other)), None)
+        return all(_same_body(entry.body, a, b) for a, b in zip(lefts, rights, strict=True))
+    for item in lefts:
+        match = next((other for other in rights if _same_body(entry.body, item, other)), None)
         if match is None:
             return False
-        unmatched.remove(match)
+        rights.remove(match)
     return True
 
 
-def _same_body(body: Body, left: Value, right: Value) -> bool:
+def _same_body(body: Body, left: ValueObject, right: ValueObject) -> bool:
     return all(same(entry, left.get(name), right.get(name)) for name, entry in body.items())
 
 
 # --- apply and read
-def applied(body: Body, planned: Value) -> Value:
+def applied(body: Body, planned: ValueObject) -> ValueObject:
     """Return the state after applying a plan: nothing unknown, zero values inside nested blocks."""
-    state: dict[str, Value] = {}
+    state: ValueObject = {}
     for name, entry in body.items():
         value = planned.get(name)
         if isinstance(entry, Block):
@@ -195,7 +197,10 @@ def applied(body: Body, planned: Value) -> Value:
 def _applied_blocks(entry: Block, value: Value) -> Value:
     if value is UNKNOWN or value is None:
         return None
-    return [{name: _applied_nested(inner, item.get(name)) for name, inner in entry.body.items()} for item in value]
+    return [
+        {name: _applied_nested(inner, item.get(name)) for name, inner in entry.body.items()}
+        for item in checked_blocks(value)
+    ]
 
 
 def _applied_nested(entry: Attribute | Block, value: Value) -> Value:
@@ -212,15 +217,17 @@ def zero(attribute: Attribute) -> Value:
     return _ZEROES.get(str(attribute.type))
 
 
-def data_state(schema: Schema, config: Value) -> dict[str, Value]:
+def data_state(schema: Schema, config: ValueObject) -> ValueObject:
     """Return a data source's state before its own read: defaults set, empty strings removed, zero values inside
     blocks."""
-    state: dict[str, Value] = {}
+    state: ValueObject = {}
     for name, entry in schema.body.items():
         value = config.get(name)
         if isinstance(entry, Block):
             planned_blocks = _planned_blocks(entry, value, top=True) if value else None
-            state[name] = _data_blocks(entry, planned_blocks) if planned_blocks else schema.unset_blocks.get(name)
+            state[name] = (
+                _data_blocks(entry, checked_blocks(planned_blocks)) if planned_blocks else schema.unset_blocks.get(name)
+            )
         elif value is None or value == "":
             state[name] = entry.default
         else:
@@ -228,29 +235,29 @@ def data_state(schema: Schema, config: Value) -> dict[str, Value]:
     return state
 
 
-def _data_blocks(entry: Block, items: list[Value]) -> list[Value]:
+def _data_blocks(entry: Block, items: list[ValueObject]) -> list[Value]:
     result: list[Value] = []
     for item in items:
-        inner: dict[str, Value] = {}
+        inner: ValueObject = {}
         for name, nested in entry.body.items():
             if isinstance(nested, Block):
-                inner[name] = _data_blocks(nested, item.get(name) or [])
+                inner[name] = _data_blocks(nested, checked_blocks(item.get(name)))
             else:
                 inner[name] = _applied_nested(nested, item.get(name))
         result.append(inner)
     return result
 
 
-def upgraded(body: Body, stored: Value) -> Value:
+def upgraded(body: Body, stored: Mapping[str, Value]) -> ValueObject:
     """Return a stored state in the current schema: removed attributes are dropped, new ones are null.
 
     Maps lose null elements, which former versions of this provider stored: a plan would replace the resource.
     """
-    state: dict[str, Value] = {}
+    state: ValueObject = {}
     for name, entry in body.items():
         value = stored.get(name)
         if isinstance(entry, Block) and value:
-            state[name] = [upgraded(entry.body, item) for item in value]
+            state[name] = [upgraded(entry.body, item) for item in checked_blocks(value)]
         else:
             state[name] = _without_nulls(value)
     return state

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from coder.domain.foundation.go_url import url_problem
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic
+from coder.provisionerd.terraform.provider.readers import checked_number, checked_text
 from coder.provisionerd.terraform.provider.schema import Check
 from coder.provisionerd.terraform.provider.values import Value
 
@@ -28,7 +29,7 @@ def one_of(*allowed: str) -> Check:
 
 def at_least(minimum: int) -> Check:
     def check(value: Value, key: str) -> Iterator[str]:
-        if value < minimum:
+        if checked_number(value) < minimum:
             yield f"expected {key} to be at least ({minimum}), got {value}"
 
     return check
@@ -36,7 +37,7 @@ def at_least(minimum: int) -> Check:
 
 def between(low: int, high: int) -> Check:
     def check(value: Value, key: str) -> Iterator[str]:
-        if not low <= value <= high:
+        if not low <= checked_number(value) <= high:
             yield f"expected {key} to be in the range ({low} - {high}), got {value}"
 
     return check
@@ -46,7 +47,7 @@ def length_between(low: int, high: int) -> Check:
     """Return a check of the length in bytes."""
 
     def check(value: Value, key: str) -> Iterator[str]:
-        if not low <= len(value.encode()) <= high:
+        if not low <= len(checked_text(value).encode()) <= high:
             yield f"expected length of {key} to be in the range ({low} - {high}), got {value}"
 
     return check
@@ -54,7 +55,7 @@ def length_between(low: int, high: int) -> Check:
 
 def at_most_bytes(limit: int, noun: str) -> Check:
     def check(value: Value, _key: str) -> Iterator[str]:
-        if len(value.encode()) > limit:
+        if len(checked_text(value).encode()) > limit:
             yield f"{noun} is too long (max {limit} characters)"
 
     return check
@@ -66,12 +67,12 @@ def not_empty(value: Value, key: str) -> Iterator[str]:
 
 
 def is_uuid(value: Value, key: str) -> Iterator[str]:
-    if not _UUID.fullmatch(value):
+    if not _UUID.fullmatch(checked_text(value)):
         yield f'expected "{key}" to be a valid UUID, got {value}'
 
 
 def is_url(value: Value, _key: str) -> Iterator[str]:
-    problem = url_problem(value)
+    problem = url_problem(checked_text(value))
     if problem:
         yield problem
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic
 from coder.provisionerd.terraform.provider.schema import Schema
-from coder.provisionerd.terraform.provider.values import Value
+from coder.provisionerd.terraform.provider.values import ValueObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class ProviderContext:
     arch: str = "amd64"
 
 
-Body = dict[str, Value]
+Body = ValueObject
 PlanCheck = Callable[[ProviderContext, Body, Body], Iterable[Diagnostic]]
 "(context, configuration, planned state)"
 Create = Callable[[ProviderContext, Body, Body], Iterable[Diagnostic]]

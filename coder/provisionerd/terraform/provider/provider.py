@@ -21,8 +21,9 @@ from coder.provisionerd.terraform.provider import behaviour, catalog
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, Path, error, has_errors
 from coder.provisionerd.terraform.provider.kinds import ProviderContext
 from coder.provisionerd.terraform.provider.proto import tfplugin5_pb2 as wire
+from coder.provisionerd.terraform.provider.readers import checked_object, checked_text
 from coder.provisionerd.terraform.provider.schema import Body, to_wire
-from coder.provisionerd.terraform.provider.values import UNKNOWN, Value, decode, encode
+from coder.provisionerd.terraform.provider.values import UNKNOWN, Value, ValueObject, decode, encode
 
 _DEFAULT_URL = "https://mydeployment.coder.com"
 
@@ -37,7 +38,7 @@ class TerraformProvider:
         environment: Mapping[str, str],
         *,
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
-        on_planned: Callable[[str, Value], None] = lambda _type, _planned: None,
+        on_planned: Callable[[str, ValueObject], None] = lambda _type, _planned: None,
     ) -> None:
         """`on_planned` receives (type, planned state) of every resource that a plan keeps or creates."""
         self._on_planned = on_planned
@@ -80,18 +81,18 @@ class TerraformProvider:
         )
 
     def _chosen_url(self, config: Value) -> Value:
-        url_given = (config or {}).get("url")
+        url_given = checked_object(config or {}).get("url")
         return url_given if url_given is not None else self._environment.get("CODER_AGENT_URL") or _DEFAULT_URL
 
     def _prepare(self, request: wire.PrepareProviderConfig.Request) -> Message:
         url = self._chosen_url(_value(request.config))
-        problem = "" if url is UNKNOWN else url_problem(url)
+        problem = "" if url is UNKNOWN else url_problem(checked_text(url))
         problems = [error(problem, "", ("url",))] if problem else []
         return wire.PrepareProviderConfig.Response(prepared_config=request.config, diagnostics=_diagnostics(problems))
 
     def _configure(self, request: wire.Configure.Request) -> Message:
         url = self._chosen_url(_value(request.config))
-        self._url = "" if url is UNKNOWN else url
+        self._url = "" if url is UNKNOWN else checked_text(url)
         problems = [] if self._url else [error('CODER_AGENT_URL must not be empty; got ""')]
         return wire.Configure.Response(diagnostics=_diagnostics(problems))
 
@@ -108,14 +109,16 @@ class TerraformProvider:
     def _upgrade(self, request: wire.UpgradeResourceState.Request) -> Message:
         body = catalog.RESOURCES[request.type_name].schema.body
         stored = json.loads(request.raw_state.json) if request.raw_state.json else dict(request.raw_state.flatmap)
-        return wire.UpgradeResourceState.Response(upgraded_state=_packed(behaviour.upgraded(body, stored)))
+        return wire.UpgradeResourceState.Response(
+            upgraded_state=_packed(behaviour.upgraded(body, checked_object(stored)))
+        )
 
     # --- resources
     def _read_resource(self, request: wire.ReadResource.Request) -> Message:
         state = _value(request.current_state)
         refresh = catalog.RESOURCES[request.type_name].refresh
         if state is not None and refresh is not None:
-            refresh(self._context(), state)
+            refresh(self._context(), checked_object(state))
         return wire.ReadResource.Response(new_state=_packed(state), private=request.private)
 
     def _plan(self, request: wire.PlanResourceChange.Request) -> Message:
@@ -123,8 +126,10 @@ class TerraformProvider:
         proposed = _value(request.proposed_new_state)
         if proposed is None:
             return wire.PlanResourceChange.Response(planned_state=_packed(None), legacy_type_system=True)
-        planned, replaced = behaviour.plan(kind.schema.body, _value(request.prior_state), proposed)
-        problems = list(kind.plan(self._context(), _value(request.config), planned)) if kind.plan else []
+        prior = _value(request.prior_state)
+        prior_object = None if prior is None else checked_object(prior)
+        planned, replaced = behaviour.plan(kind.schema.body, prior_object, checked_object(proposed))
+        problems = list(kind.plan(self._context(), _configured(request.config), planned)) if kind.plan else []
         if not replaced:  # a replacement is planned once more, as a creation
             self._on_planned(request.type_name, planned)
         return wire.PlanResourceChange.Response(
@@ -141,12 +146,12 @@ class TerraformProvider:
         planned = _value(request.planned_state)
         if planned is None:
             return wire.ApplyResourceChange.Response(new_state=_packed(None), legacy_type_system=True)
-        state = behaviour.applied(kind.schema.body, planned)
+        state = behaviour.applied(kind.schema.body, checked_object(planned))
         problems: list[Diagnostic] = []
         if _value(request.prior_state) is None:
             state["id"] = state["id"] or self._new_id()
             if kind.create:
-                problems = list(kind.create(self._context(), _value(request.config), state))
+                problems = list(kind.create(self._context(), _configured(request.config), state))
         return wire.ApplyResourceChange.Response(
             # A failed creation still leaves its state: Terraform marks it tainted and replaces it next time.
             new_state=_packed(state),
@@ -162,7 +167,7 @@ class TerraformProvider:
     # --- data sources
     def _read_data(self, request: wire.ReadDataSource.Request) -> Message:
         kind = catalog.DATA_SOURCES[request.type_name]
-        config = _value(request.config)
+        config = checked_object(_value(request.config))
         state = behaviour.data_state(kind.schema, config)
         problems = list(kind.read(self._context(), config, state))
         return wire.ReadDataSource.Response(
@@ -184,12 +189,16 @@ def _schema_response() -> wire.GetProviderSchema.Response:
 
 
 def _validated(body: Body, request: wire.ValidateConfig.Request) -> Message:
-    problems = behaviour.validate(body, _value(request.config))
+    problems = behaviour.validate(body, checked_object(_value(request.config)))
     return wire.ValidateConfig.Response(diagnostics=_diagnostics(problems))
 
 
 def _value(dynamic: wire.DynamicValue) -> Value:
     return decode(dynamic.msgpack, dynamic.json)
+
+
+def _configured(dynamic: wire.DynamicValue) -> ValueObject:
+    return checked_object(_value(dynamic) or {})
 
 
 def _packed(value: Value) -> wire.DynamicValue:

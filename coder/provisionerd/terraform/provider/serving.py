@@ -22,7 +22,7 @@ from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.provisionerd.terraform.provider.grpc import GrpcError, GrpcServer, Status
 from coder.provisionerd.terraform.provider.provider import TerraformProvider
-from coder.provisionerd.terraform.provider.values import Value
+from coder.provisionerd.terraform.provider.values import ValueObject
 
 _log = get_logger("provisionerd.provider")
 _SERVICE = "/tfplugin5.Provider/"
@@ -37,7 +37,7 @@ class PlannedFacts:
     daily_cost: int = 0
     ai_tasks: int = 0
 
-    def note(self, kind: str, planned: Value) -> None:
+    def note(self, kind: str, planned: ValueObject) -> None:
         if kind == "coder_metadata":
             cost = planned.get("daily_cost")
             self.daily_cost += int(cost) if isinstance(cost, int | float) else 0
@@ -88,7 +88,7 @@ async def serve_provider() -> AsyncIterator[ServedProvider]:
 async def serve_stream(
     stream: trio.abc.Stream,
     environment: Mapping[str, str],
-    on_planned: Callable[[str, Value], None] = lambda _type, _planned: None,
+    on_planned: Callable[[str, ValueObject], None] = lambda _type, _planned: None,
 ) -> None:
     """Answer one terraform connection until it closes."""
     provider = TerraformProvider(environment, on_planned=on_planned)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import json
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -24,8 +24,13 @@ class Unknown(enum.Enum):
 
 UNKNOWN: Final = Unknown.UNKNOWN
 
-Value = Any
-"""None | bool | int | float | str | list[Value] | dict[str, Value] | Unknown."""
+Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | Unknown | None"
+"""A Terraform value. A set is a list, and a map is an object."""
+ValueObject: TypeAlias = dict[str, Value]
+"""An object, a map, or the body of a block, by names of attributes."""
+_WireValue: TypeAlias = (
+    "bool | int | float | str | list[_WireValue] | dict[str, _WireValue] | msgspec.msgpack.Ext | None"
+)
 
 
 def _decode_extension(_code: int, _data: memoryview) -> Unknown:
@@ -40,8 +45,10 @@ _decoder = msgspec.msgpack.Decoder(ext_hook=_decode_extension)
 def decode(packed: bytes, text: bytes = b"") -> Value:
     """Decode a DynamicValue. Raises ValueError for bytes that are neither msgpack nor JSON."""
     if packed:
-        return _decoder.decode(packed)
-    return json.loads(text) if text else None
+        decoded: Value = _decoder.decode(packed)
+        return decoded
+    parsed: Value = json.loads(text) if text else None
+    return parsed
 
 
 def encode(value: Value) -> bytes:
@@ -50,7 +57,7 @@ def encode(value: Value) -> bytes:
     return msgspec.msgpack.encode(_wrap(value))
 
 
-def _wrap(value: Value) -> Value:
+def _wrap(value: Value) -> _WireValue:
     if value is UNKNOWN:
         return _UNKNOWN_ON_THE_WIRE
     if isinstance(value, dict):

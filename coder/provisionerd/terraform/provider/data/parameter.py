@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from typing import cast
 
 from coder.domain.templates import parameter_rules as rules
 from coder.provisionerd.terraform.provider.checks import is_url, one_of
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, error
 from coder.provisionerd.terraform.provider.kinds import Body, DataKind, ProviderContext
+from coder.provisionerd.terraform.provider.readers import checked_blocks, checked_text
 from coder.provisionerd.terraform.provider.schema import BOOL, NUMBER, STRING, Attribute, Block, Schema
 
 PARAMETER_PREFIX = "CODER_PARAMETER_"
@@ -79,7 +81,9 @@ _SCHEMA = Schema(
 def _read(context: ProviderContext, config: Body, state: Body) -> Iterator[Diagnostic]:
     has_default = config["default"] is not None
     state.update(id=context.new_id(), optional=has_default)
-    for configured, validation in zip(config["validation"] or [], state["validation"], strict=True):
+    for configured, validation in zip(
+        checked_blocks(config["validation"]), checked_blocks(state["validation"]), strict=True
+    ):
         validation["min_disabled"] = configured["min"] is None
         validation["max_disabled"] = configured["max"] is None
     if state["ephemeral"] and not state["mutable"]:
@@ -88,21 +92,25 @@ def _read(context: ProviderContext, config: Body, state: Body) -> Iterator[Diagn
     if state["ephemeral"] and not has_default:
         yield error("ephemeral parameter requires the default property")
         return
-    suffix = variable_suffix(state["name"])
+    suffix = variable_suffix(checked_text(state["name"]))
     build_value = context.environment.get(PARAMETER_PREFIX + suffix)
-    value = (config["default"] or "") if build_value is None else build_value
+    value = checked_text(config["default"] or "") if build_value is None else build_value
     path: rules.Path = ("default",) if build_value is None and has_default else ()
 
-    form_type, complaint = rules.choose_form_type(state["type"], bool(state["option"]), state["form_type"])
+    kind, requested = checked_text(state["type"]), checked_text(state["form_type"])
+    form_type, complaint = rules.choose_form_type(kind, bool(state["option"]), requested)
     state["form_type"] = form_type
     if complaint:
         yield _as_diagnostic(complaint)
         return
     body: rules.Body = {
-        "type": state["type"],
+        "type": kind,
         "form_type": form_type,
-        "option": state["option"],
-        "validation": state["validation"],
+        "option": [
+            {"name": checked_text(option["name"]), "value": checked_text(option["value"])}
+            for option in checked_blocks(state["option"])
+        ],
+        "validation": cast("list[rules.Validation]", checked_blocks(state["validation"])),  # the schema has these types
     }
     complaints = list(rules.check_options(body))
     if not complaints and (state["validation"] or value != ""):

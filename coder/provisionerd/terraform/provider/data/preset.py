@@ -11,6 +11,7 @@ from coder.provisionerd.terraform.provider.checks import at_least, every, is_url
 from coder.provisionerd.terraform.provider.cron import overlap, prebuild_cron_problem
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, error
 from coder.provisionerd.terraform.provider.kinds import Body, DataKind, ProviderContext
+from coder.provisionerd.terraform.provider.readers import checked_blocks, checked_number, checked_text
 from coder.provisionerd.terraform.provider.schema import BOOL, NUMBER, STRING, STRING_MAP, Attribute, Block, Schema
 from coder.provisionerd.terraform.provider.values import Value
 
@@ -18,17 +19,18 @@ _HOUR, _YEAR = 3600, 31536000
 
 
 def _check_ttl(value: Value, key: str) -> Iterator[str]:
-    if value != 0 and not _HOUR <= value <= _YEAR:
+    if value != 0 and not _HOUR <= checked_number(value) <= _YEAR:
         yield f'"{key}" must be 0 or between {_HOUR} and {_YEAR}, got {value}'
 
 
 def _check_timezone(value: Value, _key: str) -> Iterator[str]:
-    if not zone_exists(value):
-        yield f"failed to load timezone {go_quote(value)}: unknown time zone {value}"
+    zone = checked_text(value)
+    if not zone_exists(zone):
+        yield f"failed to load timezone {go_quote(zone)}: unknown time zone {zone}"
 
 
 def _check_cron(value: Value, _key: str) -> Iterator[str]:
-    problem = prebuild_cron_problem(value)
+    problem = prebuild_cron_problem(checked_text(value))
     if problem:
         yield problem
 
@@ -92,9 +94,9 @@ _SCHEMA = Schema(
 
 def _read(_context: ProviderContext, _config: Body, state: Body) -> Iterator[Diagnostic]:
     state["id"] = state["name"]
-    for prebuilds in state["prebuilds"] or []:
-        for scheduling in prebuilds["scheduling"]:
-            lines = [schedule["cron"] for schedule in scheduling["schedule"]]
+    for prebuilds in checked_blocks(state["prebuilds"]):
+        for scheduling in checked_blocks(prebuilds["scheduling"]):
+            lines = [checked_text(schedule["cron"]) for schedule in checked_blocks(scheduling["schedule"])]
             for left, right in combinations(lines, 2):
                 if overlap(left, right):
                     yield error(f"schedules overlap with each other: schedules overlap: {left} and {right}")

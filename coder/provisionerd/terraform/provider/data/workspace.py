@@ -16,10 +16,11 @@ from coder.provisionerd.terraform.provider.schema import (
     STRING_LIST,
     STRING_MAP,
     Attribute,
+    CtyType,
     Schema,
 )
 
-_ROLES: list[object] = ["list", ["object", {"name": "string", "org_id": "string"}]]
+_ROLES: CtyType = ["list", ["object", {"name": "string", "org_id": "string"}]]
 
 
 def _read_workspace(context: ProviderContext, _config: Body, state: Body) -> Iterator[Diagnostic]:
@@ -65,7 +66,7 @@ def _read_owner(context: ProviderContext, _config: Body, state: Body) -> Iterato
     groups = env.get("CODER_WORKSPACE_OWNER_GROUPS")
     roles = env.get("CODER_WORKSPACE_OWNER_RBAC_ROLES")
     try:
-        state["groups"] = decode_list(groups, str) if groups else []
+        state["groups"] = [*decode_list(groups, str)] if groups else []
     except GoJsonError as problem:
         yield error(f"invalid user groups: {problem.message}")
         return
@@ -108,8 +109,8 @@ def _read_external_auth(context: ProviderContext, _config: Body, state: Body) ->
     state["access_token"] = context.environment.get(f"CODER_EXTERNAL_AUTH_ACCESS_TOKEN_{state['id']}", "")
 
 
-def _all_computed(description: str, version: int = 1, **types: object) -> Schema:
-    body = {name: Attribute(kind, "computed") for name, kind in types.items()}  # type: ignore[arg-type]
+def _all_computed(description: str, version: int = 1, **types: CtyType) -> Schema:
+    body = {name: Attribute(kind, "computed") for name, kind in types.items()}
     return Schema(body, version=version, description=description)
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from coder.provisionerd.terraform.provider.checks import at_least, between, one_of
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, error, warning
 from coder.provisionerd.terraform.provider.kinds import Body, ProviderContext, ResourceKind
+from coder.provisionerd.terraform.provider.readers import checked_text, known_blocks
 from coder.provisionerd.terraform.provider.schema import BOOL, NUMBER, STRING, STRING_MAP, Attribute, Block, Schema
 from coder.provisionerd.terraform.provider.values import UNKNOWN, Value
 
@@ -24,7 +25,7 @@ def _check_dir(value: Value, _key: str) -> Iterator[Diagnostic]:
 def _check_volume_path(value: Value, _key: str) -> Iterator[str]:
     if value == "":
         yield "volume path must not be empty"
-    elif not value.startswith("/"):
+    elif not checked_text(value).startswith("/"):
         yield "volume path must be an absolute path"
 
 
@@ -121,7 +122,7 @@ _AGENT = Schema(
     description="A process in the workspace that gives access to it.",
 )
 
-_ALL_BUT_INSIDERS = {
+_ALL_BUT_INSIDERS: Body = {
     "vscode": True,
     "vscode_insiders": False,
     "web_terminal": True,
@@ -135,26 +136,21 @@ _RUNNING_TOKEN = RUNNING_TOKEN_PREFIX + hashlib.sha256(b"").hexdigest()
 
 
 def _plan(_context: ProviderContext, _config: Body, planned: Body) -> Iterator[Diagnostic]:
-    seen: set[str] = set()
-    for item in _items(planned, "metadata"):
+    seen: set[Value] = set()
+    for item in known_blocks(planned["metadata"]):
         key = item["key"]
         if key is not UNKNOWN and key in seen:
             yield error(f'duplicate agent metadata key "{key}"')
             return
         seen.add(key)
-    for monitoring in _items(planned, "resources_monitoring"):
-        paths: set[str] = set()
-        for volume in _items(monitoring, "volume"):
+    for monitoring in known_blocks(planned["resources_monitoring"]):
+        paths: set[Value] = set()
+        for volume in known_blocks(monitoring.get("volume")):
             path = volume["path"]
             if path is not UNKNOWN and path in paths:
                 yield error(f'duplicate volume path "{path}"')
                 return
             paths.add(path)
-
-
-def _items(body: Body, name: str) -> list[Body]:
-    value = body.get(name)
-    return value if isinstance(value, list) else []
 
 
 def _create(context: ProviderContext, _config: Body, state: Body) -> Iterator[Diagnostic]:
@@ -176,7 +172,7 @@ def _init_script(context: ProviderContext, state: Body) -> str:
     script = context.environment.get(f"CODER_AGENT_SCRIPT_{state.get('os')}_{state.get('arch')}", "")
     url = urlsplit(context.url)
     return script.replace("${ACCESS_URL}", f"{url.scheme}://{url.netloc}/").replace(
-        "${AUTH_TYPE}", state.get("auth") or ""
+        "${AUTH_TYPE}", checked_text(state.get("auth") or "")
     )
 
 

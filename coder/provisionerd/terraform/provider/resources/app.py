@@ -9,6 +9,7 @@ from coder.domain.foundation.go_url import go_quote
 from coder.provisionerd.terraform.provider.checks import at_most_bytes, is_url
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, warning
 from coder.provisionerd.terraform.provider.kinds import Body, ProviderContext, ResourceKind
+from coder.provisionerd.terraform.provider.readers import checked_text
 from coder.provisionerd.terraform.provider.schema import BOOL, NUMBER, STRING, Attribute, Block, Schema
 from coder.provisionerd.terraform.provider.values import Value
 
@@ -17,21 +18,22 @@ _SLUG = re.compile(r"[a-z0-9](-?[a-z0-9])*")
 
 
 def _check_slug(value: Value, _key: str) -> Iterator[str]:
-    if not _SLUG.fullmatch(value):
+    slug = checked_text(value)
+    if not _SLUG.fullmatch(slug):
         yield (
             f'invalid "coder_app" slug, must be a valid hostname ("{SLUG_PATTERN}", cannot contain two consecutive '
-            f"hyphens or start/end with a hyphen): {go_quote(value)}"
+            f"hyphens or start/end with a hyphen): {go_quote(slug)}"
         )
 
 
 def _check_share(value: Value, _key: str) -> Iterator[str]:
     if value not in {"owner", "authenticated", "public"}:
-        yield f'invalid app share {go_quote(value)}, must be one of "owner", "authenticated", "public"'
+        yield f'invalid app share {go_quote(checked_text(value))}, must be one of "owner", "authenticated", "public"'
 
 
 def _check_open_in(value: Value, _key: str) -> Iterator[str]:
     if value not in {"tab", "slim-window"}:
-        yield f'invalid "coder_app" open_in value, must be one of "tab", "slim-window": {go_quote(value)}'
+        yield f'invalid "coder_app" open_in value, must be one of "tab", "slim-window": {go_quote(checked_text(value))}'
 
 
 _SCHEMA = Schema(

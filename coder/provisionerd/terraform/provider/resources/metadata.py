@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from coder.provisionerd.terraform.provider.checks import is_url
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, error
 from coder.provisionerd.terraform.provider.kinds import Body, ProviderContext, ResourceKind
+from coder.provisionerd.terraform.provider.readers import checked_blocks, known_blocks
 from coder.provisionerd.terraform.provider.schema import BOOL, NUMBER, STRING, Attribute, Block, Schema
-from coder.provisionerd.terraform.provider.values import UNKNOWN
+from coder.provisionerd.terraform.provider.values import UNKNOWN, Value
 
 _SCHEMA = Schema(
     {
@@ -33,9 +34,8 @@ _SCHEMA = Schema(
 
 
 def _plan(_context: ProviderContext, _config: Body, planned: Body) -> Iterator[Diagnostic]:
-    seen: set[str] = set()
-    items = planned["item"]
-    for item in items if isinstance(items, list) else []:
+    seen: set[Value] = set()
+    for item in known_blocks(planned["item"]):
         key = item["key"]
         if key is not UNKNOWN and key in seen:
             yield error(f'duplicate resource metadata key "{key}"')
@@ -44,7 +44,7 @@ def _plan(_context: ProviderContext, _config: Body, planned: Body) -> Iterator[D
 
 
 def _create(_context: ProviderContext, config: Body, state: Body) -> Iterator[Diagnostic]:
-    for configured, item in zip(config["item"] or [], state["item"] or [], strict=True):
+    for configured, item in zip(checked_blocks(config["item"]), checked_blocks(state["item"]), strict=True):
         item["is_null"] = configured["value"] is None
     return iter(())
 

@@ -9,6 +9,7 @@ from coder.domain.foundation.cron import CronError, parse_script_cron
 from coder.provisionerd.terraform.provider.checks import at_least, not_empty, one_of
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, error, warning
 from coder.provisionerd.terraform.provider.kinds import Body, ProviderContext, ResourceKind
+from coder.provisionerd.terraform.provider.readers import checked_text
 from coder.provisionerd.terraform.provider.schema import BOOL, NUMBER, STRING, Attribute, Schema
 from coder.provisionerd.terraform.provider.values import Value
 
@@ -16,20 +17,21 @@ _ENV_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 def _check_cron(value: Value, _key: str) -> Iterator[str | Diagnostic]:
-    if len(value.split()) == 5:
+    line = checked_text(value)
+    if len(line.split()) == 5:
         yield warning(
-            f"The cron expression '{value}' appears to be in Unix 5-field format. Coder uses 6-field format "
+            f"The cron expression '{line}' appears to be in Unix 5-field format. Coder uses 6-field format "
             "(seconds minutes hours day month day-of-week). Consider prefixing with '0 ' to run at the start of each "
-            f"minute: '0 {value}'"
+            f"minute: '0 {line}'"
         )
     try:
-        parse_script_cron(value)
+        parse_script_cron(line)
     except CronError as problem:
-        yield f"{value} is not a valid cron expression: {problem.message}"
+        yield f"{line} is not a valid cron expression: {problem.message}"
 
 
 def _check_env_name(value: Value, key: str) -> Iterator[str]:
-    if not _ENV_NAME.fullmatch(value):
+    if not _ENV_NAME.fullmatch(checked_text(value)):
         yield f"invalid value for {key} (must be a valid environment variable name)"
 
 

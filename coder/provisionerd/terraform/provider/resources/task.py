@@ -8,6 +8,7 @@ from coder.domain.foundation.go_uuid import NIL, parse_uuid
 from coder.provisionerd.terraform.provider.checks import is_uuid
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, error
 from coder.provisionerd.terraform.provider.kinds import Body, ProviderContext, ResourceKind
+from coder.provisionerd.terraform.provider.readers import checked_blocks
 from coder.provisionerd.terraform.provider.schema import BOOL, STRING, Attribute, Block, Schema
 
 _SCHEMA = Schema(
@@ -44,7 +45,7 @@ def _create(context: ProviderContext, _config: Body, state: Body) -> Iterator[Di
         if not state["sidebar_app"]:
             yield error("'app_id' must be set")
             return
-        state["app_id"] = state["sidebar_app"][0]["id"]
+        state["app_id"] = checked_blocks(state["sidebar_app"])[0]["id"]
 
 
 ai_task = ResourceKind(_SCHEMA, create=_create)

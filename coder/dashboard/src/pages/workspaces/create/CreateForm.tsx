@@ -211,8 +211,9 @@ export function CreateForm({
             </Section>
           )}
           <p className="text-sm text-muted">
-            Authors of this template and administrators of its organization can act for the
-            workspace’s owner inside that organization.
+            Authors of this template and administrators of its organization choose the programs that
+            run in the workspace. These can act for its owner, without site roles, and read the
+            owner’s SSH key, secrets and provider tokens.
           </p>
           <div className="flex flex-wrap items-center justify-end gap-2">
             {blocked ? (
