@@ -71,7 +71,6 @@ REASONS = {
     "tasks/task_creation.py:_read": "the row that was just inserted",
     "templates/files.py:copy_stored": "callers required the file, or it belongs to an authorized version",
     "templates/imports/module_files.py:_find_module_file": "a daemon, for its own import",
-    "templates/template_changes.py:_set_active": "compared with the locked template",
     "templates/templates.py:show_template": "callers required the template",
     "templates/versions/loaded_versions.py:*": "`load_version` and `lock_version` require what they read",
     "templates/versions/template_versions.py:*": "callers required the version or its template",

@@ -11,7 +11,7 @@ from coder.api.base.enums import WorkspaceAgentPortShareLevel
 from coder.api.base.refusals import InvalidFields, NotFound
 from coder.api.templates.templates import CreateTemplateRequest, Template, TemplateRole
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.organizations import hold_organization
@@ -46,15 +46,18 @@ async def create_template(
 
 
 async def _check_places(tx: Tx, subject: Subject, organization_id: UUID, body: CreateTemplateRequest) -> None:
-    """Require a free name and a free version. The original says so before it asks for permission or for settings."""
+    """Require a free name and a free version. The original says so before it asks for permission or for settings.
+
+    A hidden template's name looks free here, and a hidden version unknown.
+    """
     present = await system_templates.get_template_by_name(tx, organization_id, body.name)
-    if present is not None:
-        require(subject, "read", template_resource(present))
+    if present is not None and may(subject, "read", template_resource(present)):
         raise name_taken(body.name)
     loaded = await find_version(tx, body.template_version_id)
-    if loaded is None or loaded.version.organization_id != organization_id:
+    if loaded is None or not may(subject, "read", loaded.resource):
         raise _missing(body.template_version_id)
-    require(subject, "read", loaded.resource)
+    if loaded.version.organization_id != organization_id:
+        raise _missing(body.template_version_id)
     if loaded.version.template_id is not None:
         raise _part_of_template(body.template_version_id)
 

@@ -38,7 +38,7 @@ async def create_version(
     ctx: Context, subject: Subject, organization_id: UUID, body: CreateTemplateVersionRequest
 ) -> TemplateVersion:
     """Queue the import of a new version. Raises InvalidFields, NotFound (file, example, template), Conflict (name)."""
-    template = await _template(ctx, organization_id, body)
+    template = await _target(ctx, subject, organization_id, body)
     await _check_source(ctx, subject, body)
     _require_create(subject, organization_id, template)
     now = ctx.clock.now()
@@ -75,12 +75,16 @@ async def _check_source(ctx: Context, subject: Subject, body: CreateTemplateVers
         raise no_example(example_id)
 
 
-async def _template(ctx: Context, organization_id: UUID, body: CreateTemplateVersionRequest) -> TemplateRow | None:
-    """Return the template of the version, None without one. Raises NotFound."""
+async def _target(
+    ctx: Context, subject: Subject, organization_id: UUID, body: CreateTemplateVersionRequest
+) -> TemplateRow | None:
+    """Return the template of the version, None without one. Raises NotFound, also for a hidden one."""
     if not isinstance(body.template_id, UUID) or not body.template_id.int:
         return None
     row = await ctx.db.read(system_templates.get_template, body.template_id)
     if row is None or row.deleted or row.organization_id != organization_id:
+        raise NotFound("Template does not exist.")
+    if not may(subject, "read", template_resource(row)):
         raise NotFound("Template does not exist.")
     return row
 
