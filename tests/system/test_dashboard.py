@@ -114,11 +114,11 @@ def test_list_adds_new_workspace_live(page: Page, server: Loopback) -> None:
     server.create_external(MACHINE)
     row = page.get_by_test_id(f"workspace-{MACHINE}")
     expect(row).to_contain_text("External")
-    expect(row).to_contain_text("Running")
+    expect(row).to_contain_text("Not attached")
     row.get_by_role("link", name=MACHINE).click()
     expect(page).to_have_url(re.compile(rf"/@ana-admin/{MACHINE}$"))
     expect(page).to_have_title(re.compile(rf"^ana-admin/{MACHINE} - "))
-    expect(page.get_by_text("Workspace status: Running")).to_be_attached()
+    expect(page.get_by_text("Workspace status: Not attached")).to_be_attached()
 
 
 def test_attach_command_hides_token(page: Page, server: Loopback) -> None:
