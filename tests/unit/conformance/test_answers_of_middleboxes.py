@@ -30,6 +30,7 @@ from coder.cli.provisioning.provisioner_daemons import _DaemonCredentials
 from coder.client.link import FINAL_STATUSES, open_link
 from coder.client.logs import follow_agent_logs
 from coder.coderd.config.settings import ServerConfig
+from coder.net import errors
 from coder.net.errors import HttpError, NetError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
@@ -109,6 +110,7 @@ def delays(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[float]]:
         return 0.0
 
     monkeypatch.setattr(retry.Backoff, "next_delay", next_delay)
+    monkeypatch.setattr(errors, "LONGEST_RETRY_AFTER", 0.0)
     return taken
 
 
@@ -172,17 +174,17 @@ async def test_daemon_retries_or_explains(
     server: OddServer, answer: bytes, delays: dict[int, list[float]], tmp_path: Path
 ) -> None:
     credentials = _DaemonCredentials(DialPolicy(server.url), "default", "d", {}, Secret(""), Secret("psk"))
-    errors: list[CoderError] = []
+    ends: list[CoderError] = []
 
     async def daemon() -> None:
         try:
             await run_daemon(credentials.connect, DaemonConfig(name="d", work_dir=tmp_path / "work"), {})
         except CoderError as error:
-            errors.append(error)
+            ends.append(error)
 
     async with ended_by(daemon):
-        await wait_until(lambda: errors or (dials(server, "/serve") >= TRIES and grow(delays)))
-    assert bool(errors) is (status_of(answer) in _FATAL and not server.upgrades)
+        await wait_until(lambda: ends or (dials(server, "/serve") >= TRIES and grow(delays)))
+    assert bool(ends) is (status_of(answer) in _FATAL and not server.upgrades)
 
 
 async def test_proxy_registers_again(server: OddServer, delays: dict[int, list[float]]) -> None:
@@ -234,18 +236,18 @@ class _Dial:
 async def test_link_retries_or_explains(server: OddServer, answer: bytes, delays: dict[int, list[float]]) -> None:
     whole = flawed_answer("whole", 0)
     server.answer = lambda method, path: answer if "/coordinate" in path else whole(method, path)
-    errors: list[CoderError] = []
+    ends: list[CoderError] = []
 
     async def link() -> None:
         try:
             async with open_link(DialPolicy(server.url, token=Secret("x")), AGENT, direct=False):
                 await trio.sleep_forever()
         except* CoderError as group:
-            errors.extend(item for item in group.exceptions if isinstance(item, CoderError))
+            ends.extend(item for item in group.exceptions if isinstance(item, CoderError))
 
     async with ended_by(link):
-        await wait_until(lambda: errors or (dials(server, "/coordinate") >= TRIES and grow(delays)))
-    assert bool(errors) is (status_of(answer) in FINAL_STATUSES)
+        await wait_until(lambda: ends or (dials(server, "/coordinate") >= TRIES and grow(delays)))
+    assert bool(ends) is (status_of(answer) in FINAL_STATUSES)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
