@@ -77,7 +77,7 @@ def _shared_build(
     latest = _latest_build(client, workspace)
     is_same = (
         latest.transition == body["transition"]
-        and body.get("template_version_id") in {None, latest.template_version_id}
+        and body.get("template_version_id") in {None, str(latest.template_version_id)}
         and not body.get("rich_parameter_values")
         and not body.get("orphan")
     )

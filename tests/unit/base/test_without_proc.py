@@ -65,6 +65,7 @@ def test_settings_locations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 ONLY_POSIX = {
     "coder.agent.platform": {"posix"},
     "coder.cli.command_server": {"handover", "listener", "overlay", "worker"},
+    "coder.cli.doctor": {"server_checks"},
     "coder.cli.login": {"reset_password"},
     "coder.cli.provisioning": {"builtin_daemons", "bundle", "executors", "provisioner_daemons"},
     "coder.cli.server": {

@@ -46,7 +46,12 @@ UNLIMITED = {
     "/install.sh",
     "/install.ps1",
     "/bin/<name>",
+    "/docs",
+    "/docs/",
+    "/docs/<path:path>",
     "/healthz",
+    "/livez",
+    "/readyz",
     "/latency-check",
     "/derp/latency-check",
 }

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from coder.api.agents.agent_connection import AgentConnectionInfo
 from coder.base.errors import CoderError
+from coder.base.json_types import checked_object
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.foundation.outgoing_requests import DOCUMENT
 from coder.mesh.derp_map import DerpMap, DerpNode, DerpRegion
@@ -93,7 +94,7 @@ def _configured(config: ServerConfig) -> DerpMap:
     if not config.derp_config_path:
         return DerpMap()
     try:
-        return derpmap.from_json(json.loads(Path(config.derp_config_path).read_text()))
+        return derpmap.from_json(checked_object(json.loads(Path(config.derp_config_path).read_text())))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CoderError(
             "bad_derp_map", f"{config.derp_config_path} is no relay map", "Give a JSON file with a `Regions` object."

@@ -36,7 +36,7 @@ OTHER_DEFAULTS = {
 
 def readers(names: set[str]) -> dict[str, set[str]]:
     """Return, by setting, the files that read it, without those that only declare or show all of them."""
-    pattern = re.compile(r'\b_?config\.(\w+)|\["(\w+)"\]')
+    pattern = re.compile(r'\b_?config\.(\w+)|\["(\w+)"\]|\.(?:text|texts|flag)\("(\w+)"\)|"(log_\w+)"')
     results: dict[str, set[str]] = {name: set() for name in names}
     for folder in (SOURCES / "appproxy", SOURCES / "coderd", SOURCES / "cli"):
         for path in folder.rglob("*.py"):

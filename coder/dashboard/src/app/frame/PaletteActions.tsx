@@ -59,7 +59,7 @@ export function PaletteActions({
   className: string;
   onClose: () => void;
 }) {
-  const me = useMe().id;
+  const viewer = useMe().id;
   const rights = useListRights();
   const queries = useQueryClient();
   const openForValues = useOpenForValues();
@@ -79,7 +79,7 @@ export function PaletteActions({
     }
   };
   const run = async (workspace: Workspace): Promise<string | null> => {
-    const agent = agentsOf(workspace).find((item) => item.status === "connected");
+    const agent = agentsOf(workspace).find((item) => item.status === "connected") ?? null;
     switch (command.verb) {
       case "start":
         await openForValues(workspace, startVersion(workspace), () => startWorkspace(workspace));
@@ -99,7 +99,7 @@ export function PaletteActions({
         return `${workspace.name} runs ${command.hours} h longer.`;
       }
       case "copy": {
-        const copied = await copyOrReport(`coder ssh ${target(workspace, agent ?? null, me)}`);
+        const copied = await copyOrReport(`coder ssh ${target(workspace, agent, viewer)}`);
         return copied ? "Copied." : null;
       }
       case "terminal":
