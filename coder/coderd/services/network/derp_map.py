@@ -6,6 +6,7 @@ Node names and numbers are upstream's, because users know them: region 999, node
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 
 from coder.api.agents.agent_connection import AgentConnectionInfo
 from coder.base.errors import CoderError
-from coder.base.json_types import checked_object
+from coder.base.json_types import Json
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.foundation.outgoing_requests import DOCUMENT
 from coder.mesh.derp_map import DerpMap, DerpNode, DerpRegion
@@ -94,7 +95,10 @@ def _configured(config: ServerConfig) -> DerpMap:
     if not config.derp_config_path:
         return DerpMap()
     try:
-        return derpmap.from_json(checked_object(json.loads(Path(config.derp_config_path).read_text())))
+        document: Json = json.loads(Path(config.derp_config_path).read_text())
+        if not isinstance(document, Mapping):
+            raise TypeError("a relay map is an object")
+        return derpmap.from_json(document)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CoderError(
             "bad_derp_map", f"{config.derp_config_path} is no relay map", "Give a JSON file with a `Regions` object."
