@@ -25,9 +25,10 @@ async def queue(world: World, workspace: Any, transition: str) -> Any:
     return answer.json()
 
 
-async def watched(world: World, job_id: str) -> None:
+async def watched(world: World, job_id: str, results: list[Result]) -> None:
     """Wait until a command follows a job: a later command would find its build finished, and begin another."""
     while UUID(job_id) not in world.ctx.services.api.job_changes._watchers:
+        assert not results, results
         await trio.sleep(0.01)
 
 
@@ -47,7 +48,7 @@ async def test_same_build_is_shared(transition: str, tmp_path: Path) -> None:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run)
-            await watched(world, queued["job"]["id"])
+            await watched(world, queued["job"]["id"], results)
             async with working_daemon(world, answers):
                 latest = (await settled(world, workspace["id"]))["latest_build"]
         assert results[0].code == 0, results
