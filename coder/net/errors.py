@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Mapping, Sequence
 
@@ -149,6 +148,8 @@ def requested_delay(error: BaseException) -> float:
     the same answer do not return together. 0 if the error, its causes and members do not say."""
     if isinstance(error, BaseExceptionGroup):
         return max(map(requested_delay, error.exceptions))
+    import random  # every command loads this module, and few wait
+
     asked = max((cause.retry_after for cause in causes(error) if isinstance(cause, HttpError)), default=0.0)
     return min(asked, LONGEST_RETRY_AFTER) * random.uniform(1.0, 1.2)
 
