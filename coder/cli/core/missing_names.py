@@ -17,7 +17,7 @@ from coder.cli.core.suggestions import near_misses
 from coder.net.errors import HttpError
 
 _NAME = r"([^/]+)"
-_ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_ID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _MAX_ITEMS = 1000
 """Items of a list that are compared: the comparison is quadratic in the length of names, and linear here."""
 
@@ -26,8 +26,9 @@ _MAX_ITEMS = 1000
 class _Lookup:
     """Paths of one kind of resource."""
 
-    path: re.Pattern[str]
-    "Path behind `/api/v2`; the last group is the name."
+    path: str
+    """Expression for the path behind `/api/v2`; the last group is the name. Every command loads these, so they are
+    compiled when they are used."""
     noun: str
     names: str
     "Path that lists what the caller may see, with `{0}` for the first group; empty for resources without names."
@@ -36,7 +37,7 @@ class _Lookup:
 
 
 def _lookup(path: str, noun: str, names: str, command: str) -> _Lookup:
-    return _Lookup(re.compile(path.replace("NAME", _NAME) + "(?:/.*)?"), noun, names, command)
+    return _Lookup(path.replace("NAME", _NAME) + "(?:/.*)?", noun, names, command)
 
 
 LOOKUPS = (
@@ -86,7 +87,7 @@ _COLLECTIONS = {
     "members/roles": "roles",
 }
 """Collections of an organization, whose creation answers 404 without a permission, and their nouns."""
-_CREATED = re.compile(rf"/organizations/[^/]+/({'|'.join(_COLLECTIONS)})")
+_CREATED = rf"/organizations/[^/]+/({'|'.join(_COLLECTIONS)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +118,13 @@ def missing_resource(error: HttpError) -> Missing | None:
     if error.status != 404 or not error.is_enveloped or not error.path.startswith("/api/v2/"):
         return None
     path = error.path.removeprefix("/api/v2")
-    if error.method == "POST" and (created := _CREATED.fullmatch(path)):
+    if error.method == "POST" and (created := re.fullmatch(_CREATED, path)):
         return Missing(_COLLECTIONS[created[1]], "", "", "", "", is_collection=True)
     for lookup in LOOKUPS:
-        if match := lookup.path.fullmatch(path):
+        if match := re.fullmatch(lookup.path, path):
             *before, name = match.groups()
             owner = unquote(before[0]) if lookup.noun in {"workspace", "task"} and before else ""
-            is_id = _ID.fullmatch(name) is not None
+            is_id = re.fullmatch(_ID, name) is not None
             names = f"/api/v2{lookup.names.format(*before)}" if lookup.names and not is_id else ""
             if quoted(unquote(name)) in error.message:
                 return None  # the server names it

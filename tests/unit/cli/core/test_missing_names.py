@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,7 @@ def test_path_names_resource(path: str, text: str, step: str) -> None:
 def test_every_lookup_has_case() -> None:
     cases = next(mark for mark in test_path_names_resource.pytestmark if mark.name == "parametrize").args[1]  # type: ignore[attr-defined]
     for lookup in LOOKUPS:
-        assert any(lookup.path.fullmatch(path) and lookup.noun in text for path, text, _ in cases), lookup.noun
+        assert any(re.fullmatch(lookup.path, path) and lookup.noun in text for path, text, _ in cases), lookup.noun
 
 
 @pytest.mark.parametrize("collection", ["templates", "templateversions", "provisionerkeys", "groups", "members/roles"])
