@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from typing import TYPE_CHECKING
 
 import trio
 
@@ -13,9 +12,6 @@ from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.server.builtin_database import BUILTIN_SERVE, BUILTIN_URL, RawOption
 from coder.cli.server.direct_database import find_database, on_database, settings
 from coder.coderd.store.engine.postgres import builtin_url, run_postgres
-
-if TYPE_CHECKING:
-    pass
 
 
 def _print_url(invocation: Invocation[RawOption], url: str) -> None:

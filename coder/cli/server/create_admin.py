@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import trio
 
@@ -20,9 +19,6 @@ from coder.coderd.services.access.passwords import check_strength
 from coder.coderd.services.foundation.database_clock import DatabaseClock
 from coder.coderd.services.people import new_users
 from coder.coderd.store.people import organizations as organization_store
-
-if TYPE_CHECKING:
-    pass
 
 
 @implements(CREATE_ADMIN)

@@ -9,13 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from coder.domain.foundation.schedules import ScheduleError, WeeklySchedule, parse_daily
-
-if TYPE_CHECKING:
-    pass
 
 LEEWAY = timedelta(hours=1)
 """A workspace started this shortly before its quiet hours is left running until the next ones."""

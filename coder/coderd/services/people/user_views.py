@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msgspec import UNSET
@@ -13,9 +12,6 @@ from coder.api.people.users import SlimRole, User
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.people.users import UserRow
 from coder.domain.access.roles import display_name
-
-if TYPE_CHECKING:
-    pass
 
 
 def user_view(row: UserRow | key_store.KeyUser, *, carried: Collection[str] | None = None) -> User:

@@ -58,7 +58,8 @@ async def _load(tx: Tx, users: Sequence[str], groups: Sequence[str]) -> tuple[li
     return people, list(acl_groups)
 
 
-def _group(group: AclGroup) -> Group:
+def acl_group(group: AclGroup) -> Group:
+    """Return a group of an access list, without its members."""
     return Group(
         id=group.id,
         name=group.name,
@@ -75,7 +76,7 @@ def _group(group: AclGroup) -> Group:
 
 
 def _template_group(group: AclGroup, role: TemplateRole) -> TemplateGroup:
-    return TemplateGroup(**structs.asdict(_group(group)), role=role)
+    return TemplateGroup(**structs.asdict(acl_group(group)), role=role)
 
 
 async def update_acl(ctx: Context, subject: Subject, template_id: UUID, change: AclChange) -> None:
@@ -116,7 +117,9 @@ async def list_available(ctx: Context, subject: Subject, template_id: UUID, whic
     """Return users and groups that could get access and match the filter; its search applies to groups as well."""
     row = await load_template(ctx, subject, template_id, "update")
     people, groups = await ctx.db.read(_available, row.organization_id, which)
-    return ACLAvailable(users=[reduced_user(person) for person in people], groups=[_group(group) for group in groups])
+    return ACLAvailable(
+        users=[reduced_user(person) for person in people], groups=[acl_group(group) for group in groups]
+    )
 
 
 async def _available(tx: Tx, organization_id: UUID, which: UserFilter) -> tuple[list[UserRow], list[AclGroup]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 from uuid import UUID
 
 from coder.api.base.refusals import Forbidden, Invalid, NotFound
@@ -26,24 +26,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-_EDITABLE: tuple[
-    Literal[
-        "name",
-        "display_name",
-        "description",
-        "icon",
-        "default_ttl_ms",
-        "activity_bump_ms",
-        "time_til_autostop_notify_ms",
-        "allow_user_cancel_workspace_jobs",
-        "cors_behavior",
-        "max_port_share_level",
-        "use_classic_parameter_flow",
-        "disable_module_cache",
-        "agents_allowed",
-    ],
-    ...,
-] = (
+_Editable = Literal[
     "name",
     "display_name",
     "description",
@@ -57,7 +40,8 @@ _EDITABLE: tuple[
     "use_classic_parameter_flow",
     "disable_module_cache",
     "agents_allowed",
-)
+]
+_EDITABLE: tuple[_Editable, ...] = get_args(_Editable)
 _EMPTY_KEEPS = frozenset({"name", "cors_behavior"})
 """Settings that an empty text leaves as they are, as in the original."""
 _SHOWN_IN_WORKSPACES = frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from coder.api.base.refusals import Forbidden, Invalid, NotFound
 from coder.api.workspaces.workspace_settings import (
@@ -17,6 +17,7 @@ from coder.api.workspaces.workspace_settings import (
 from coder.coderd.services.access.acl_actors import RequestedRoles, hold_users, role_faults
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, workspace_resource
+from coder.coderd.services.templates.template_acl import acl_group
 from coder.coderd.services.workspaces.workspace_settings import edit_workspace
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.access.keys import notify_sharing_revoked
@@ -46,23 +47,7 @@ async def get_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
             )
             for user in users
         ],
-        group=[
-            WorkspaceGroup(
-                id=group.id,
-                name=group.name,
-                display_name=group.display_name,
-                organization_id=group.organization_id,
-                members=[],
-                total_member_count=group.member_count,
-                avatar_url=group.avatar_url,
-                quota_allowance=group.quota_allowance,
-                source=group.source,
-                organization_name=group.organization_name,
-                organization_display_name=group.organization_display_name,
-                role=group_acl[str(group.id)],
-            )
-            for group in groups
-        ],
+        group=[WorkspaceGroup(**structs.asdict(acl_group(group)), role=group_acl[str(group.id)]) for group in groups],
     )
 
 
