@@ -13,6 +13,9 @@ UNEXPECTED_EOF: Final = "unexpected EOF"
 """A stream that ends inside a value (json.Decoder)."""
 UNEXPECTED_END: Final = "unexpected end of JSON input"
 """A text that ends inside a value (json.Unmarshal)."""
+MAX_EXPLAINED = 16 << 10
+"""Ours: bytes of a text that is scanned for its fault: the scanner needs 12 milliseconds for the worst of them, and any
+stranger may send it."""
 KINDS: Final[dict[type, str]] = {
     str: "string",
     int: "number",
@@ -35,7 +38,10 @@ _SHORT_ESCAPES = {7: r"\a", 8: r"\b", 9: r"\t", 10: r"\n", 11: r"\v", 12: r"\f",
 
 def explain_syntax(raw: bytes, end: str = UNEXPECTED_EOF) -> str:
     """Return why Go rejects the first JSON value of `raw`: `end` when the text ends inside it, "EOF" for blanks alone,
-    "" for a valid value. Bytes after the first value are ignored, as json.Decoder does."""
+    "" for a valid value and for one of more than `MAX_EXPLAINED` bytes. Bytes after the first value are ignored, as
+    json.Decoder does."""
+    if len(raw) > MAX_EXPLAINED:
+        return ""
     try:
         _scan(raw)
     except _RejectedByteError as rejected:
@@ -46,7 +52,10 @@ def explain_syntax(raw: bytes, end: str = UNEXPECTED_EOF) -> str:
 
 
 def explain_rest(raw: bytes) -> str:
-    """Return `explain_syntax` for a text of exactly one value (json.Unmarshal); "" for a valid one."""
+    """Return `explain_syntax` for a text of exactly one value (json.Unmarshal); "" for a valid one, and for
+    one of more than `MAX_EXPLAINED` bytes."""
+    if len(raw) > MAX_EXPLAINED:
+        return ""
     reason = explain_syntax(raw, UNEXPECTED_END)
     if reason:
         return UNEXPECTED_END if reason == "EOF" else reason

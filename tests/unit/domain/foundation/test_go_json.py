@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coder.domain.foundation.go_json import explain_rest, explain_syntax, explain_type
+from coder.domain.foundation.go_json import MAX_EXPLAINED, explain_rest, explain_syntax, explain_type
 
 SYNTAX = [
     (b"", "EOF"),
@@ -113,3 +113,9 @@ def test_every_rejected_text_is_explained(raw: bytes) -> None:
         assert explain_rest(raw)
     else:
         assert explain_rest(raw) == "" or not raw.isascii()
+
+
+def test_long_texts_are_not_scanned() -> None:
+    assert explain_syntax(b"[" + b"1," * (MAX_EXPLAINED // 2)) == ""
+    assert explain_rest(b"[" * (MAX_EXPLAINED + 1)) == ""
+    assert explain_rest(b"[" * MAX_EXPLAINED) == "unexpected end of JSON input"
