@@ -330,7 +330,9 @@ async def test_login_renews_original_hash() -> None:
             user_store.update_user, user.id, hashed_password=f"$pbkdf2-sha256$1000${parts[0]}${parts[1]}"
         )
         for _ in range(2):
+            world.client.cookies.clear()
             body = {"email": FIRST_USER["email"], "password": password}
-            assert (await world.post("/api/v2/users/login", body, token="")).status_code == 201
+            answer = await world.post("/api/v2/users/login", body, token="")
+            assert answer.status_code == 201, answer.text
             stored = await world.ctx.db.read(system_users.get_user_by_email, str(FIRST_USER["email"]))
             assert stored is not None and stored.hashed_password.startswith("$argon2id$")
