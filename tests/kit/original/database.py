@@ -7,9 +7,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from coder.coderd.store.engine.database import open_database
+from tests.kit.original.deployment import deployment
 from tests.kit.original.rows import Rows
 from tests.kit.original.schema import statements
-from tests.kit.server.postgres_server import fresh_database
+from tests.kit.server.postgres_server import fresh_database, shared_postgres
+
+_TEMPLATE = "original"
 
 
 async def execute(url: str, *sql: str) -> list[Any]:
@@ -48,9 +51,15 @@ async def fill(url: str, rows: Rows) -> None:
 
 
 @contextlib.asynccontextmanager
-async def original_database(rows: Rows) -> AsyncIterator[str]:
-    """Return the URL of a database with the original's schema and these rows."""
-    async with fresh_database(migrated=False) as url:
-        await execute(url, "; ".join(statements()), "SELECT 1")
-        await fill(url, rows)
+async def original_database() -> AsyncIterator[str]:
+    """Return the URL of a database with the original's schema and the rows of `deployment`, made once a process."""
+    cluster = await shared_postgres()
+    if not await execute(cluster.url("postgres"), f"SELECT 1 FROM pg_database WHERE datname = '{_TEMPLATE}'"):
+        await cluster.execute(f"CREATE DATABASE {_TEMPLATE}")
+        await execute(cluster.url(_TEMPLATE), "; ".join(statements()), "SELECT 1")
+        await fill(cluster.url(_TEMPLATE), deployment())
+        # Go's zero time; the driver of these tests writes it as -infinity.
+        zero = "'0001-01-01 00:00:00+00' WHERE deadline = '-infinity'"
+        await execute(cluster.url(_TEMPLATE), f"UPDATE workspace_builds SET deadline = {zero}", "SELECT 1")
+    async with fresh_database(template=_TEMPLATE) as url:
         yield url

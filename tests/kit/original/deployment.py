@@ -221,6 +221,7 @@ def _templates() -> _Given:
                 "options": json.dumps([{"name": "A", "value": "a", "description": "", "icon": ""}]),
             }
         ],
+        "template_version_workspace_tags": [{"template_version_id": ident("template_versions", 1)}],
         "template_version_presets": [{"desired_instances": None, "template_version_id": ident("template_versions", 1)}],
     }
 

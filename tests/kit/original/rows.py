@@ -28,17 +28,17 @@ def ident(table: str, number: int) -> UUID:
 def order(described: Description) -> list[str]:
     """Return the tables so that each comes after those it refers to; cycles end at nullable columns."""
     needs: dict[str, set[str]] = {table: set() for table in described.tables}
+    required: dict[str, set[str]] = {table: set() for table in described.tables}
     for table, columns, target, _ in described.foreign:
         if table in needs and target in needs and table != target:
-            nullable = {c.name for c in described.tables[table] if c.is_nullable}
-            if not set(columns.split(", ")) <= nullable:
-                needs[table].add(target)
+            needs[table].add(target)
+            if not set(columns.split(", ")) <= {c.name for c in described.tables[table] if c.is_nullable}:
+                required[table].add(target)
     result: list[str] = []
-    while needs:
-        ready = sorted(table for table, wanted in needs.items() if wanted <= set(result)) or sorted(needs)[:1]
-        result += ready
-        for table in ready:
-            del needs[table]
+    while len(result) < len(needs):
+        left = sorted(needs.keys() - set(result))
+        ready = [table for table in left if needs[table] <= set(result)]
+        result += ready or [table for table in left if required[table] <= set(result)][:1]
     return result
 
 

@@ -223,7 +223,8 @@ async def _copy(
         await target.begin_step(step)
         sealed = {at: len(step.columns) + number for number, at in enumerate(_positions(step))}
         seen = state.taken + state.conflicts + sum(state.missing.values())
-        async for batch in snapshot.batches(*source.remaining(step, state.after)):
+        selected = await source.remaining(snapshot, step, state.after)
+        while batch := await selected.read(step.batch):
             converted = [reencryption.convert(row, sealed) if sealed else tuple(row) for row in batch]
             after = str(converted[-1][list(step.columns).index(step.cursor)]) if step.cursor else ""
             await target.write(step, converted, progress, after, again=was_begun and not continues)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coder.coderd.store.original.step import Step, filled, same, text, texts
+from coder.coderd.store.original.step import Step, filled, known_time, same, text, texts
 
 _MEMORY = "workspace_agent_memory_resource_monitors m WHERE m.agent_id = s.id"
 _VOLUMES = "workspace_agent_volume_resource_monitors v WHERE v.agent_id = s.id"
@@ -97,7 +97,7 @@ STEPS = (
             agent_id="s.workspace_agent_id",
             interval_seconds="s.interval",
             timeout_seconds="s.timeout",
-            collected_at="NULLIF(s.collected_at, '0001-01-01 00:00:00+00'::timestamptz)",
+            collected_at=known_time("collected_at"),
         ),
         batch=200,
     ),

@@ -32,6 +32,7 @@ async def count_rows(snapshot: Snapshot, step: Step) -> tuple[int, int]:
 async def find_problems(snapshot: Snapshot, step: Step) -> list[NotTaken]:
     """Return the rows that refer to an object that is not there, and those that a unique index does not admit."""
     problems = []
+    earlier = ""
     first = quoted(next(iter(step.columns)))
     for reference in references(step):
         holder = next(item for item in STEPS if item.target == reference.table).tables[0]
@@ -40,7 +41,8 @@ async def find_problems(snapshot: Snapshot, step: Step) -> list[NotTaken]:
             f"{column} IS NOT NULL AND NOT EXISTS (SELECT FROM {quoted(holder)} r "
             f"WHERE r.{quoted(reference.key)} = {column})"
         )
-        rows = f"FROM ({step.select()}) q WHERE {condition}"
+        rows = f"FROM ({step.select()}) q WHERE {condition}{earlier}"
+        earlier += f" AND NOT ({condition})"  # a row counts once
         if count := await snapshot.value(f"SELECT count(*) {rows}"):
             examples = await snapshot.rows(f"SELECT q.{first}::text {rows} LIMIT {_EXAMPLES}")
             problems.append(NotTaken(missing_reason(reference.column, holder), count, _texts(examples)))

@@ -57,15 +57,24 @@ class Snapshot:
     async def value(self, sql: str, *values: object) -> Any:
         return await self._database.call(lambda: self._connection.fetchval(sql, *values))
 
-    async def batches(self, sql: str, size: int, *values: object) -> AsyncIterator[list[Sequence[Any]]]:
-        """Yield the rows of a query, at most `size` at a time; the rest stays at the server."""
+    async def select(self, sql: str, *values: object) -> SelectedRows:
+        """Begin a query whose rows stay at the server until they are read."""
 
         async def begin() -> Any:
             return await self._connection.cursor(sql, *values)
 
-        cursor = await self._database.call(begin)
-        while rows := await self._database.call(lambda: cursor.fetch(size)):
-            yield rows
+        return SelectedRows(self._database, await self._database.call(begin))
+
+
+class SelectedRows:
+    """Rows of a query, read a few at a time."""
+
+    def __init__(self, database: Database, cursor: Any) -> None:
+        self._database, self._cursor = database, cursor
+
+    async def read(self, size: int) -> list[Sequence[Any]]:
+        """Return at most `size` further rows; none at the end."""
+        return list(await self._database.call(lambda: self._cursor.fetch(size)))
 
 
 @contextlib.asynccontextmanager
@@ -210,12 +219,13 @@ async def read_settings(snapshot: Snapshot) -> dict[str, str]:
     return {row[0]: row[1] for row in await snapshot.rows("SELECT key, value FROM site_configs")}
 
 
-def remaining(step: Step, after: str) -> tuple[str, int, *tuple[object, ...]]:
-    """Return the query of the rows after a value of the step's cursor, the size of a batch, and the query's values."""
+async def remaining(snapshot: Snapshot, step: Step, after: str) -> SelectedRows:
+    """Begin the query of the step's rows after a value of its cursor; an empty value means all rows."""
     sql = f"SELECT * FROM ({step.select(with_keys=True)}) q"  # noqa: S608
     if not step.cursor:
-        return sql, step.batch
+        return await snapshot.select(sql)
     column = f"q.{quoted(step.cursor)}"
     if not after:
-        return f"{sql} ORDER BY {column}", step.batch
-    return f"{sql} WHERE {column} > $1::text::{column_type(step, step.cursor)} ORDER BY {column}", step.batch, after
+        return await snapshot.select(f"{sql} ORDER BY {column}")
+    typed = f"$1::text::{column_type(step, step.cursor)}"
+    return await snapshot.select(f"{sql} WHERE {column} > {typed} ORDER BY {column}", after)

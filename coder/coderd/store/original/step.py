@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-ZERO_TIME = "'0001-01-01 00:00:00+00'::timestamptz"
-"""Go's zero time, which the original stores where there is no time."""
+_FIRST_DAY = "'0001-01-02 00:00:00+00'::timestamptz"
+"""Later than Go's zero time, which the original stores where there is no time."""
 
 PREBUILDS_USER = "'c42fdf75-3097-471c-8c33-fb52454d81c0'"
 """The system's user, which both programs have."""
@@ -102,7 +102,7 @@ def milliseconds(name: str) -> str:
 
 def known_time(name: str) -> str:
     """Return a time, NULL for Go's zero time."""
-    return f"NULLIF(s.{name}, {ZERO_TIME})"
+    return f"CASE WHEN s.{name} >= {_FIRST_DAY} THEN s.{name} END"
 
 
 def known_user(name: str) -> str:
