@@ -116,12 +116,17 @@ def _progress() -> Tell:
 
 
 def _print(report: Report) -> None:
+    taken = "would be taken" if report.dry_run else "taken"
     rows = [
-        [kind.kind, str(kind.rows), str(kind.taken), str(sum(item.count for item in kind.not_taken))]
+        {
+            "kind": kind.kind,
+            "rows": kind.rows,
+            taken: kind.taken,
+            "not taken": sum(item.count for item in kind.not_taken),
+        }
         for kind in report.kinds
         if kind.rows
     ]
-    taken = "would be taken" if report.dry_run else "taken"
     print_table(["kind", "rows", taken, "not taken"], rows)
     reasons = [
         f"  {kind.kind}: {item.count} rows: {item.reason}{_examples(item.examples)}"

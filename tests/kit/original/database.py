@@ -1,5 +1,6 @@
 """An original's database for tests: its schema in a fresh database, rows in every table."""
 
+# ruff: noqa: S608 (names and values of these tests)
 from __future__ import annotations
 
 import contextlib

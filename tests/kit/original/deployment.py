@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -29,7 +30,7 @@ NOBODY = UUID("deadbeef-0000-4000-8000-000000000000")
 """Id that no row has."""
 _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 _FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
-_Given = dict[str, list[dict[str, Any]]]
+_Given = dict[str, list[Mapping[str, Any]]]
 
 
 def pbkdf2(password: str) -> bytes:

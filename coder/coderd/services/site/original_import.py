@@ -219,7 +219,7 @@ async def _copy(
     if not continues:
         restart(state, present)
     state.fingerprint = present
-    if not state.is_done:
+    if not state.is_done and wanted:
         await target.begin_step(step)
         sealed = {at: len(step.columns) + number for number, at in enumerate(_positions(step))}
         seen = state.taken + state.conflicts + sum(state.missing.values())
@@ -230,8 +230,7 @@ async def _copy(
             await target.write(step, converted, progress, after, again=was_begun and not continues)
             seen += len(batch)
             tell(label, seen, wanted)
-        state.is_done = True
-        await target.save(progress)
+    state.is_done = True
     return _kind(step, rows, wanted, state)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from coder.coderd.store.original.constraints import Uniqueness, references, uniqueness
+from coder.coderd.store.original.driver import Values
 from coder.coderd.store.original.left_out import TABLES
 from coder.coderd.store.original.source import Snapshot
 from coder.coderd.store.original.step import Step, quoted
@@ -74,7 +74,7 @@ def _duplicates(step: Step, unique: Uniqueness) -> str:
     )
 
 
-def _texts(rows: list[Any]) -> tuple[str, ...]:
+def _texts(rows: list[Values]) -> tuple[str, ...]:
     return tuple(str(row[0]) for row in rows)
 
 

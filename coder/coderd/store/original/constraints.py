@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from sqlalchemy import ClauseElement, UniqueConstraint
-from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 
 from coder.coderd.store.engine.metadata import metadata
 from coder.coderd.store.engine.sql_types import SqlTable
 from coder.coderd.store.original.step import Step
 from coder.coderd.store.tables import load_all
+
+_DIALECT = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def uniqueness(step: Step) -> list[Uniqueness]:
 
 def column_type(step: Step, name: str) -> str:
     """Return the SQL type of one of our columns."""
-    return our_table(step.target).c[name].type.compile(dialect=postgresql.dialect())
+    return our_table(step.target).c[name].type.compile(dialect=_DIALECT)
 
 
 def numbered_columns() -> list[tuple[str, str]]:
@@ -85,5 +87,7 @@ def _condition(options: object) -> str:
     return "" if condition is None else _sql(condition)
 
 
-def _sql(expression: ClauseElement) -> str:
-    return str(expression.compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True}))
+def _sql(expression: ClauseElement | str) -> str:
+    if isinstance(expression, str):
+        return expression
+    return str(expression.compile(dialect=_DIALECT, compile_kwargs={"literal_binds": True}))

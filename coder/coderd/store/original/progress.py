@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-KEY = "original_import"
-"""Key of the record among the site's settings."""
+from coder.coderd.store.site.site_settings import ORIGINAL_IMPORT as KEY
+
+__all__ = ["KEY", "Progress", "StepProgress", "decode", "encode"]
 
 
 class StepProgress(msgspec.Struct, kw_only=True):

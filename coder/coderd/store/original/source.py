@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -13,6 +13,7 @@ from coder.base.errors import CoderError
 from coder.coderd.store.engine.availability import DRIVER_ERRORS
 from coder.coderd.store.engine.database import open_database
 from coder.coderd.store.original.constraints import column_type
+from coder.coderd.store.original.driver import Connection, Cursor, Value, Values
 from coder.coderd.store.original.known_columns import COLUMNS, UNCHECKED
 from coder.coderd.store.original.step import Step, quoted
 from coder.coderd.store.original.steps import STEPS
@@ -47,20 +48,20 @@ class SourceFacts:
 class Snapshot:
     """The open transaction."""
 
-    def __init__(self, database: Database, connection: Any) -> None:
+    def __init__(self, database: Database, connection: Connection) -> None:
         self._database, self._connection = database, connection
 
-    async def rows(self, sql: str, *values: object) -> list[Sequence[Any]]:
+    async def rows(self, sql: str, *values: object) -> list[Values]:
         """Return all rows of a small result."""
         return await self._database.call(lambda: self._connection.fetch(sql, *values))
 
-    async def value(self, sql: str, *values: object) -> Any:
+    async def value(self, sql: str, *values: object) -> Value:
         return await self._database.call(lambda: self._connection.fetchval(sql, *values))
 
     async def select(self, sql: str, *values: object) -> SelectedRows:
         """Begin a query whose rows stay at the server until they are read."""
 
-        async def begin() -> Any:
+        async def begin() -> Cursor:
             return await self._connection.cursor(sql, *values)
 
         return SelectedRows(self._database, await self._database.call(begin))
@@ -69,10 +70,10 @@ class Snapshot:
 class SelectedRows:
     """Rows of a query, read a few at a time."""
 
-    def __init__(self, database: Database, cursor: Any) -> None:
+    def __init__(self, database: Database, cursor: Cursor) -> None:
         self._database, self._cursor = database, cursor
 
-    async def read(self, size: int) -> list[Sequence[Any]]:
+    async def read(self, size: int) -> list[Values]:
         """Return at most `size` further rows; none at the end."""
         return list(await self._database.call(lambda: self._cursor.fetch(size)))
 
@@ -82,7 +83,7 @@ async def open_snapshot(url: str) -> AsyncIterator[Snapshot]:
     """Open the original's database for reading only. Raises CoderError `source_unreachable`."""
     async with open_database(url) as database:
 
-        async def begin() -> Any:
+        async def begin() -> Connection:
             connection = await database.connect(**database.connect_arguments)
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             # The default search path of a role may name other schemas; the original uses only this one.

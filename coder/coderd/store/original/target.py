@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 from sqlalchemy import text
@@ -12,8 +12,10 @@ from sqlalchemy import text
 from coder.base.errors import CoderError
 from coder.coderd.store.original import progress as records
 from coder.coderd.store.original.constraints import Reference, numbered_columns, our_table, references
+from coder.coderd.store.original.driver import Connection, Value, Values
 from coder.coderd.store.original.progress import Progress, StepProgress
 from coder.coderd.store.original.step import Step, quoted
+from coder.coderd.store.original.steps import STEPS
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Database, Tx
@@ -45,7 +47,7 @@ async def require_ours(database: Database) -> None:
 class Target:
     """The open connection."""
 
-    def __init__(self, database: Database, connection: Any) -> None:
+    def __init__(self, database: Database, connection: Connection) -> None:
         self._database, self._connection = database, connection
 
     async def read_progress(self) -> Progress | None:
@@ -97,9 +99,7 @@ class Target:
         )
         await self._database.call(lambda: self._connection.execute(sql))
 
-    async def write(
-        self, step: Step, rows: Sequence[Sequence[Any]], progress: Progress, after: str, *, again: bool
-    ) -> None:
+    async def write(self, step: Step, rows: Sequence[Values], progress: Progress, after: str, *, again: bool) -> None:
         """Write a batch and the progress in one transaction. `again`: rows of the step may be there already."""
         state = progress.of(step.label)
 
@@ -157,11 +157,12 @@ class Target:
                         f"FROM {quoted(table)} HAVING max({quoted(column)}) IS NOT NULL"
                     )
                 await self._connection.execute(_WRITE_CONFIG, records.KEY, records.encode(progress))
-            await self._connection.execute("ANALYZE")
+            filled = sorted({step.target for step in STEPS if progress.of(step.label).taken})
+            await self._connection.execute(f"ANALYZE {', '.join(map(quoted, filled))}")
 
         await self._database.call(work)
 
-    async def _value(self, sql: str, *values: object) -> Any:
+    async def _value(self, sql: str, *values: object) -> Value:
         return await self._database.call(lambda: self._connection.fetchval(sql, *values))
 
 
@@ -204,7 +205,7 @@ def restart(state: StepProgress, fingerprint: str) -> None:
 async def open_target(database: Database) -> AsyncIterator[Target]:
     """Open a connection for the whole import."""
 
-    async def begin() -> Any:
+    async def begin() -> Connection:
         return await database.connect(**database.connect_arguments)
 
     connection = await database.call(begin)

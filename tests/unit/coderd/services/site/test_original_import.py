@@ -1,5 +1,6 @@
 """Import of an original's database: everything arrives once, and nothing is forgotten."""
 
+# ruff: noqa: S608 (names and values of these tests)
 from __future__ import annotations
 
 import base64
@@ -8,18 +9,21 @@ import json
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from coder.base.errors import CoderError
+from coder.coderd.services.foundation.encryption_at_rest import Sealer, read_keys
 from coder.coderd.services.site.original_import import Report
 from coder.coderd.store.engine.database import open_database
 from coder.coderd.store.engine.migrate import migrate
 from coder.coderd.store.original import constraints
 from coder.coderd.store.original.source import open_snapshot, remaining
 from coder.coderd.store.original.steps import STEPS
+from coder.coderd.store.site import site_settings
 from tests.kit.original.database import execute, original_database
 from tests.kit.original.deployment import DEPLOYMENT_ID, EMAIL, STATE, TEMPLATE
 from tests.kit.original.importing import run_dry, run_import
@@ -119,25 +123,26 @@ class StoppedError(Exception):
     """Stands for the kill of the process."""
 
 
-async def test_stopped_import_continues() -> None:
-    async with original_database() as source, fresh_database() as straight:
+@pytest.mark.parametrize("stop", [21, *(pytest.param(stop, marks=pytest.mark.soak) for stop in (1, 2, 9, 33, 47, 60))])
+async def test_stopped_import_continues(stop: int) -> None:
+    calls = 0
+
+    def tell(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == stop:
+            raise StoppedError
+
+    async with both() as (source, target), fresh_database() as straight:
         await run_import(source, straight)
-        expected = await content(straight)
-        for stop in (1, 9, 25, 47):
-            async with fresh_database() as target:
-                calls = 0
-
-                def tell(*_: object, stop: int = stop) -> None:
-                    nonlocal calls
-                    calls += 1
-                    if calls == stop:
-                        raise StoppedError
-
-                with pytest.raises(StoppedError):
-                    await run_import(source, target, tell=tell)
-                report = await run_import(source, target)
-                assert await content(target) == expected, stop
-                assert not any("changed" in note for note in report.notes)
+        with pytest.raises(StoppedError):
+            await run_import(source, target, tell=tell)
+        async with open_database(target) as database:
+            with pytest.raises(CoderError, match="has not finished"):
+                await database.run(site_settings.ensure_deployment, datetime.now(UTC))
+        report = await run_import(source, target)
+        assert await content(target) == await content(straight)
+        assert not any("changed" in note for note in report.notes)
 
 
 async def test_second_import_changes_nothing() -> None:
@@ -259,10 +264,6 @@ async def test_occupied_target_is_refused(case: str) -> None:
 
 async def test_started_target_is_empty() -> None:
     """A server that was started once has an organization and the prebuilds user, which the import replaces."""
-    from datetime import UTC, datetime
-
-    from coder.coderd.store.site import site_settings
-
     async with both() as (source, target):
         async with open_database(target) as database:
             await migrate(database)
@@ -299,7 +300,5 @@ async def test_encrypted_values_are_encrypted_again() -> None:
         stored = (
             await execute(target, f"SELECT oauth_access_token FROM user_links WHERE user_id = '{ident('users', 0)}'")
         )[0][0]
-        from coder.coderd.services.foundation.encryption_at_rest import Sealer, read_keys
-
         assert stored.startswith("sealed:1:")
         assert Sealer.of_keys(read_keys(texts[:1], "x")).open(stored).reveal() == "gho_token"
