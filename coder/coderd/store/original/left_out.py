@@ -61,7 +61,8 @@ TABLES: Mapping[str, str] = {
     "tailnet_tunnels": _MESH,
     "telemetry_items": _TELEMETRY,
     "telemetry_locks": _TELEMETRY,
-    "template_usage_stats": "summaries that this server computes from the statistics of agents and applications",
+    "template_usage_stats": "summaries that this server computes from the statistics of agents and applications; "
+    "insights older than those are lost",
     "usage_events": _TELEMETRY,
     "usage_events_daily": _TELEMETRY,
     "user_ai_budget_overrides": _BUDGET,
