@@ -9,6 +9,7 @@ import json
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from coder.base.errors import CoderError
 from coder.coderd.services.foundation.encryption_at_rest import Sealer, read_keys
+from coder.coderd.services.site import original_import
 from coder.coderd.services.site.original_import import Report
 from coder.coderd.store.engine.database import open_database
 from coder.coderd.store.engine.migrate import migrate
@@ -123,8 +125,12 @@ class StoppedError(Exception):
     """Stands for the kill of the process."""
 
 
-@pytest.mark.parametrize("stop", [21, *(pytest.param(stop, marks=pytest.mark.soak) for stop in (1, 2, 9, 33, 47, 60))])
-async def test_stopped_import_continues(stop: int) -> None:
+@pytest.mark.parametrize(
+    "stop", [21, *(pytest.param(stop, marks=pytest.mark.soak) for stop in (1, 2, 9, 34, 47, 77, 100))]
+)
+async def test_stopped_import_continues(stop: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of one row, so that it also stops inside a step."""
+    monkeypatch.setattr(original_import, "STEPS", tuple(replace(step, batch=1) for step in STEPS))
     calls = 0
 
     def tell(*_: object) -> None:
