@@ -4,7 +4,7 @@
 
 Requires dpkg-deb. `/install.sh` finds the package under that name in a server's `bin` folder.
 
-The package's name is coder-py, because `coder` is the original's. Our packages up to 2.34.0 were named `coder`, too:
+The package's name is coder-py, because `coder` is the original's. Our package 2.34.0 was named `coder`, too:
 this one replaces all their files, so that dpkg lets them disappear without running their prerm script, and services
 stay enabled and running. `preinst` refuses to install over the original (docs/decisions/release.md).
 """
@@ -30,14 +30,14 @@ SCRIPTS = ("preinst", "postinst", "prerm", "postrm")
 UNITS = ("coder.service", "coder-provisioner.service", "coder-agent@.service")
 PACKAGE = "coder-py"
 EARLIER = "2.34.0"
-"Last version of our packages with the name `coder`."
+"The only version of our packages with the name `coder`; the original's have a revision: 2.34.0-1."
 CONTROL = """Package: coder-py
 Version: {version}
 Architecture: {arch}
 Maintainer: Coder <coder@localhost>
 Installed-Size: {size}
 Depends: passwd
-Replaces: coder (<= {earlier})
+Replaces: coder (= {earlier})
 Recommends: ca-certificates, git, openssh-client
 Suggests: terraform, postgresql
 Section: admin

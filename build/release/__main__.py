@@ -186,8 +186,9 @@ def wheel(release: Plan, args: argparse.Namespace) -> None:
             subprocess.run([ROOT / "scripts" / command[0], *command[1:]], check=True)
     env = {**os.environ, "SOURCE_DATE_EPOCH": str(release.time)}
     with tempfile.TemporaryDirectory(prefix="coder-wheel-") as folder:
-        command = [sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps", "-w", folder]
-        subprocess.run([*command, str(ROOT)], check=True, env=env)
+        # The installed hatchling, which is pinned; pip would fetch the newest, whose version the wheel names.
+        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+        subprocess.run(command, check=True, env=env, cwd=ROOT, stdout=subprocess.DEVNULL)
         (made,) = Path(folder).glob("*.whl")
         deb.place(made, release.out / made.name, 0o644)
 

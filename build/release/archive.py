@@ -53,9 +53,9 @@ def tree(root: Path, time: int) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path in sorted(root.rglob("*")):
-            info = archive.gettarinfo(path, path.relative_to(root).as_posix())
-            if info is None:  # sockets have no place in an archive
+            if path.is_socket():  # it has no place in an archive
                 continue
+            info = archive.gettarinfo(path, path.relative_to(root).as_posix())
             info.mtime, info.uname, info.gname = time, "", ""
             if info.isreg():
                 with path.open("rb") as file:

@@ -40,7 +40,7 @@ def convert(bill: dict[str, Any], name: str, plan: Plan) -> dict[str, Any]:
         "dataLicense": "CC0-1.0",
         "SPDXID": "SPDXRef-DOCUMENT",
         "name": f"{name}-{plan.version}",
-        "documentNamespace": f"{plan.url}/{plan.version}/{name}.spdx.json#{content}",
+        "documentNamespace": f"{plan.url}/{plan.version}/{name}/{content}",
         "creationInfo": {
             "created": datetime.fromtimestamp(plan.time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "creators": [f"Tool: {PACKAGE}-release", f"Organization: {PACKAGE}"],
