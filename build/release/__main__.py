@@ -24,7 +24,7 @@ import deb
 import sbom
 
 from coder.base.release_key import RELEASE_KEYS
-from release import apt, chart, checks, image, keys, managers, notes, plan, provenance, rpm, spdx
+from release import apt, chart, checks, image, keys, managers, notes, openpgp, plan, provenance, rpm, spdx
 from release.plan import PACKAGED, PROGRAMS, ROOT, VERSION, Plan
 
 SUMS, SIGNATURE, PUBLIC_KEY = sbom.SUMS, f"{sbom.SUMS}.minisig", "release.pub"
@@ -41,7 +41,8 @@ def main() -> int:
     stage = args.out.with_name(f".{args.out.name}.new")
     tagged = f"v{version}"
     commit = plan.git("rev-parse", "HEAD") or "unknown"
-    time = int(os.environ.get("SOURCE_DATE_EPOCH") or plan.git("log", "-1", "--format=%ct") or deb.TIME)
+    time = int(os.environ.get("SOURCE_DATE_EPOCH") or plan.git("log", "-1", "--format=%ct") or 0)
+    time = max(time, openpgp.CREATED)  # no signature is older than its certificate
     release = Plan(version, commit, time, key, args.key, stage, args.url.rstrip("/"))
     check_target(args.out)
     objections = [*source_objections(tagged), *key_objections(key.public_line)]
