@@ -84,7 +84,7 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         copy_checkout(folder / "checkout", umask)
         write_programs(folder / "programs")
         (folder / "key.pem").write_bytes(PEM)
-        words = ["--key", folder / "key.pem", "--programs", folder / "programs", "--out", folder / "out"]
+        words: list[str | Path] = ["--key", folder / "key.pem", "--programs", folder / "programs", "--out", folder / "out"]
         words += ["--version", f"v{VERSION}", "--url", URL, "--dry-run", "--keep-dashboard"]
         env = {**os.environ, **environment, "PYTHONPATH": f"{folder / 'checkout'}:{folder / 'checkout/build'}"}
         done = subprocess.run(
@@ -250,7 +250,7 @@ def run_main(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> None:
 def test_release_refuses(words: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "key.pem").write_bytes(PEM)
     (tmp_path / "empty").mkdir()
-    folders = ["--key", tmp_path / "key.pem", "--programs", tmp_path / "empty", "--out", tmp_path / "out"]
+    folders: list[str | Path] = ["--key", tmp_path / "key.pem", "--programs", tmp_path / "empty", "--out", tmp_path / "out"]
     with pytest.raises(SystemExit, match=text):
         run_main(monkeypatch, *folders, *words)
     assert not (tmp_path / "out").exists()
