@@ -78,7 +78,9 @@ def parse(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--url", default=URL, help="where the folder will be published, for manifests")
     parser.add_argument("--wheel", type=Path, help="a built wheel (default: build it)")
     parser.add_argument("--keep-dashboard", action="store_true", help="take dashboard and documentation as they are")
-    parser.add_argument("--image-root", action="append", default=[], metavar="ARCH=DIR", help="root folder of an image")
+    parser.add_argument(
+        "--image", type=Path, action="append", default=[], help="an image's OCI archive (default: bare)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="permit what a published release must not be")
     parser.add_argument("--show-key", action="store_true", help="print the public key and exit")
     return parser.parse_args(words)
@@ -160,8 +162,10 @@ def make(release: Plan, args: argparse.Namespace) -> None:
             rpm.build(release, processor)
     if packages:
         apt.build(release, packages)
-    roots = dict(word.split("=", 1) for word in args.image_root)
-    image.build(release, {name: Path(folder) for name, folder in roots.items()})
+    for given in args.image:
+        deb.place(given, out / given.name, 0o644)
+    if not args.image:
+        image.build(release)
     wheel(release, args)
     chart.build(release)
     managers.homebrew(release)

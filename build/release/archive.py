@@ -6,7 +6,6 @@ import gzip
 import io
 import tarfile
 from collections.abc import Iterable
-from pathlib import Path
 
 Entry = tuple[tarfile.TarInfo, bytes]
 
@@ -46,20 +45,3 @@ def tar(entries: Iterable[Entry], time: int) -> bytes:
 def compressed(data: bytes, level: int = 9) -> bytes:
     """Return bytes in gzip's format, without a time."""
     return gzip.compress(data, level, mtime=0)
-
-
-def tree(root: Path, time: int) -> bytes:
-    """Return a tar archive of a folder, with its modes and numeric owners, but one time for every file."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for path in sorted(root.rglob("*")):
-            if path.is_socket():  # it has no place in an archive
-                continue
-            info = archive.gettarinfo(path, path.relative_to(root).as_posix())
-            info.mtime, info.uname, info.gname = time, "", ""
-            if info.isreg():
-                with path.open("rb") as file:
-                    archive.addfile(info, file)
-            else:
-                archive.addfile(info)
-    return buffer.getvalue()

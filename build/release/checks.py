@@ -67,5 +67,5 @@ def commands(plan: Plan, scratch: Path) -> Iterator[tuple[str, Command]]:
     for chart in sorted(out.glob("coder-*.tgz")):
         yield chart.name, [os.environ.get("CODER_HELM", "helm"), "lint", "--quiet", str(chart)]
     for image in sorted(out.glob("coder-image-*.tar")):
-        command = ["--override-arch", "amd64", "inspect", f"oci-archive:{image}:{plan.version}"]
+        command = ["--override-arch", "amd64", "inspect", f"oci-archive:{image}"]
         yield image.name, ["skopeo", *command]

@@ -1,8 +1,9 @@
 """The container image as an OCI image layout in one tar file, made without a daemon or a registry.
 
-`skopeo copy oci-archive:coder-image-<version>.tar docker://…` publishes it. The layer of a processor is the root folder
-that --image-root names, or a bare root: the program, certificates and a user. Layers are not compressed, since the
-program is; so their bytes do not depend on a compressor's version.
+`skopeo copy --all oci-archive:coder-image-<version>.tar docker://…` publishes it. The layer of a processor is a bare
+root: the program, certificates and a user, no shell, no Debian, no Terraform. It serves deployments that have a
+PostgreSQL and external provisioners; scripts/image makes the image with both, for the processor it runs on. Layers are
+not compressed, since the program is; so their bytes do not depend on a compressor's version.
 
 Source: OCI image specification 1.1 (image-layout.md, manifest.md, config.md).
 """
@@ -27,18 +28,15 @@ _FOLDERS = ("etc", "etc/ssl", "etc/ssl/certs", "home", "opt", "usr", "usr/bin")
 _OWNED = ("home/coder", "home/coder/.cache", "home/coder/.config")
 
 
-def build(plan: Plan, roots: dict[str, Path]) -> Path:
-    """Write the image of every processor with a program, or with a folder in `roots`. Return its path."""
+def build(plan: Plan) -> Path:
+    """Write the image of every processor with a program and return its path."""
     blobs: dict[str, bytes] = {}
     manifests = []
     for processor in PACKAGED:
-        if processor in roots:
-            layer = archive.tree(roots[processor], plan.time)
-        elif program := plan.programs.get(f"coder-linux-{processor}"):
-            layer = bare_root(program.read_bytes(), plan.time)
-        else:
+        program = plan.programs.get(f"coder-linux-{processor}")
+        if program is None:
             continue
-        layer_reference = add(blobs, LAYER, layer)
+        layer_reference = add(blobs, LAYER, bare_root(program.read_bytes(), plan.time))
         config = add(blobs, CONFIG, document(configuration(plan, processor, layer_reference["digest"])))
         manifest = {"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer_reference]}
         platform = {"architecture": processor, "os": "linux"}
@@ -94,7 +92,8 @@ def configuration(plan: Plan, processor: str, layer: str) -> dict[str, Any]:
 
 
 def bare_root(program: bytes, time: int) -> bytes:
-    """Return a layer with the program alone: it brings its C library, so that it needs no system around it."""
+    """Return a layer with the program and what it reads: it brings its C library, but the built-in PostgreSQL requires
+    the system's."""
     import certifi
 
     entries = [archive.folder(name) for name in _FOLDERS]
