@@ -1,6 +1,6 @@
 """`scripts/release`: two checkouts in two folders give the same bytes, and every part is what its reader expects.
 
-The programs are small scripts here; `--binary` compares the real ones (tests/system/test_reproducible_programs.py).
+The programs are small scripts here; tests/build/test_reproducible.py builds the real ones twice, with `--soak`.
 """
 
 from __future__ import annotations
