@@ -84,7 +84,14 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         copy_checkout(folder / "checkout", umask)
         write_programs(folder / "programs")
         (folder / "key.pem").write_bytes(PEM)
-        words: list[str | Path] = ["--key", folder / "key.pem", "--programs", folder / "programs", "--out", folder / "out"]
+        words: list[str | Path] = [
+            "--key",
+            folder / "key.pem",
+            "--programs",
+            folder / "programs",
+            "--out",
+            folder / "out",
+        ]
         words += ["--version", f"v{VERSION}", "--url", URL, "--dry-run", "--keep-dashboard"]
         env = {**os.environ, **environment, "PYTHONPATH": f"{folder / 'checkout'}:{folder / 'checkout/build'}"}
         done = subprocess.run(
@@ -200,6 +207,41 @@ def test_manifests_name_released_hashes(out: Path) -> None:
     assert required <= documents["CoderPy.Coder.locale.en-US.yaml"].keys()
 
 
+@pytest.mark.parametrize("processor", ["amd64", "arm64"])
+def test_rpm_has_the_same_files_as_deb(processor: str, out: Path) -> None:
+    package = out / f"coder-linux-{processor}.rpm"
+    query = "[%{FILENAMES} %{FILEMODES:perms}\n]%{ARCH} %{BUILDHOST}\n[%{CONFLICTNAME}\n]"
+    shown = subprocess.run(
+        ["rpm", "-qp", "--nosignature", "--qf", query, package], capture_output=True, text=True, check=True
+    )
+    lines = shown.stdout.splitlines()
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}[processor]
+    units = [f"/usr/lib/systemd/system/{unit} -rw-r--r--" for unit in deb.UNITS]
+    expected = ["/etc/coder.d drwxr-xr-x", "/etc/coder.d/coder.env -rw-r-----", "/usr/bin/coder -rwxr-xr-x", *units]
+    assert sorted(lines[:-2]) == sorted(expected)
+    assert lines[-2:] == [f"{machine} reproducible", "coder"], "dnf refuses to install over the original"
+
+
+@pytest.mark.skipif(shutil.which("gpgv") is None, reason="gpgv is not installed")
+@pytest.mark.parametrize("change", [False, True], ids=["genuine", "changed"])
+def test_gpgv_verifies_repository(change: bool, out: Path, tmp_path: Path) -> None:
+    text = (out / "apt/dists/stable/InRelease").read_text()
+    (tmp_path / "InRelease").write_text(text.replace("Suite: stable", "Suite: other") if change else text)
+    keyring = out / "apt/coder-py-archive-keyring.pgp"
+    command = ["gpgv", "--homedir", str(tmp_path), "--keyring", str(keyring), str(tmp_path / "InRelease")]
+    assert bool(subprocess.run(command, capture_output=True, check=False).returncode) is change
+
+
+def test_package_lists_match_the_pool(out: Path) -> None:
+    for package in out.glob("coder-linux-*.deb"):
+        architecture = package.stem.rpartition("-")[2]
+        text = (out / f"apt/dists/stable/main/binary-{architecture}/Packages").read_text()
+        fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line and not line.startswith(" "))
+        assert fields["Package"] == "coder-py" and fields["SHA256"] == digest(package) == digest(
+            out / "apt" / fields["Filename"]
+        )
+
+
 def test_chart_has_the_releases_version(out: Path) -> None:
     with tarfile.open(out / f"coder-{VERSION}.tgz") as tar:
         file = tar.extractfile("coder/Chart.yaml")
@@ -250,7 +292,14 @@ def run_main(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> None:
 def test_release_refuses(words: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "key.pem").write_bytes(PEM)
     (tmp_path / "empty").mkdir()
-    folders: list[str | Path] = ["--key", tmp_path / "key.pem", "--programs", tmp_path / "empty", "--out", tmp_path / "out"]
+    folders: list[str | Path] = [
+        "--key",
+        tmp_path / "key.pem",
+        "--programs",
+        tmp_path / "empty",
+        "--out",
+        tmp_path / "out",
+    ]
     with pytest.raises(SystemExit, match=text):
         run_main(monkeypatch, *folders, *words)
     assert not (tmp_path / "out").exists()
