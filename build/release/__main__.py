@@ -23,7 +23,7 @@ from pathlib import Path
 import deb
 import sbom
 
-from coder.base.release_key import RELEASE_KEYS
+from coder.base.release.pinned_keys import RELEASE_KEYS
 from release import apt, chart, checks, image, keys, managers, notes, openpgp, plan, provenance, rpm, spdx
 from release.plan import PACKAGED, PROGRAMS, ROOT, VERSION, Plan
 
@@ -116,7 +116,7 @@ def key_objections(line: str) -> list[str]:
     """Return why users could not verify with their programs."""
     if line in RELEASE_KEYS:
         return []
-    return [f"the key is not pinned in the programs: add {line} to coder/base/release_key.py"]
+    return [f"the key is not pinned in the programs: add {line} to coder/base/release/pinned_keys.py"]
 
 
 def object_to(objections: list[str], *, dry_run: bool) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from coder.base.errors import CoderError
-from coder.base.release_signature import SUMS, parse_public_key, verify_file
+from coder.base.release.signature import SUMS, parse_public_key, verify_file
 from release import openpgp
 from release.apt import KEYRING, SUITE, USER
 from release.plan import Plan

@@ -2,8 +2,8 @@
 
 `skopeo copy --all oci-archive:coder-image-<version>.tar docker://…` publishes it. The layer of a processor is a bare
 root: the program, certificates and a user, no shell, no Debian, no Terraform. It serves deployments that have a
-PostgreSQL and external provisioners; scripts/image makes the image with both, for the processor it runs on. Layers are
-not compressed, since the program is; so their bytes do not depend on a compressor's version.
+PostgreSQL and external provisioners; --image takes complete images that were built elsewhere. Layers are not
+compressed, since the program is; so their bytes do not depend on a compressor's version.
 
 Source: OCI image specification 1.1 (image-layout.md, manifest.md, config.md).
 """

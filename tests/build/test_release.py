@@ -23,7 +23,7 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from coder.base.release_signature import parse_public_key, verify_file
+from coder.base.release.signature import parse_public_key, verify_file
 from tests.kit.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "build"))
@@ -255,7 +255,7 @@ def test_chart_has_the_releases_version(out: Path) -> None:
 
 def test_wheel_is_complete(out: Path) -> None:
     with zipfile.ZipFile(out / f"coder-{VERSION}-py3-none-any.whl") as wheel:
-        assert {"coder/base/release_key.py", "coder/__main__.py"} <= set(wheel.namelist())
+        assert {"coder/base/release/pinned_keys.py", "coder/__main__.py"} <= set(wheel.namelist())
 
 
 def test_notes_are_the_changelogs_section(out: Path) -> None:

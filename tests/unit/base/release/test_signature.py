@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from coder.base.errors import CoderError
-from coder.base.release_signature import (
+from coder.base.release.signature import (
     NotVerifiedError,
     PublicKey,
     parse_public_key,
