@@ -21,6 +21,8 @@ MINGW = "x86_64-w64-mingw32-"
 PYTHON_LIBRARY = f"python{sources.PYTHON.replace('.', '')}"
 WINDOWS_LIBRARIES = ("python314.dll", "lib/vcruntime140.dll", "lib/vcruntime140_1.dll")
 """Libraries of the distribution that every program needs; others are found by the imports of native files."""
+IMAGE_BASE = "0x337490000"
+"Of python3.dll: an address that no other library of the program prefers."
 MACOS_LIBRARY = f"libpython{sources.PYTHON}.dylib"
 MACOS_ABI = "11.0"
 "Of the launcher."
@@ -95,6 +97,7 @@ def make_stable_abi(folder: Path) -> None:
     definition.write_text(f"LIBRARY python3.dll\nEXPORTS\n{forwards}")
     entry.write_text("int __stdcall DllMain(void *module, unsigned reason, void *rest) { return 1; }\n")
     command = [f"{MINGW}gcc", "-shared", "-s", "-nostdlib", "-Wl,-e,DllMain", "-Wl,--no-insert-timestamp"]
+    command.append(f"-Wl,--image-base={IMAGE_BASE}")  # the default is a hash of the output's path
     run([*command, "-o", str(folder / "python3.dll"), str(entry), str(definition)], cwd=folder.parent)
 
 
