@@ -124,12 +124,15 @@ def macos_program(work: Path, processor: str, payload: bytes) -> bytes:
     defined = [f'-DKEY="{packing.key_of(payload).decode()}"', f"-DPAYLOAD_SIZE={len(payload)}"]
     defined += [f'-DPROGRAM="{MACOS_LIBRARY}"', f"-I{sources.zstd_source()}"]
     files = [HERE / "launcher_macos.c", *(HERE.parent / name for name in ("cache.c", "unpack.c", "sha256.c"))]
-    command = [*compiler, "-O2", "-Wall", "-Wextra", *defined, "-o", str(made), *map(str, files)]
+    # -s: the debug map has paths and times of object files.
+    command = [*compiler, "-O2", "-s", "-Wall", "-Wextra", *defined, "-o", str(made), *map(str, files)]
     run([*command, str(zstd_object(compiler, processor))], cwd=work)
     (image,) = native.images(made)
     if image.machine != processor or not (image.signed or processor == "amd64"):
         raise SystemExit(f"build: the launcher is for {image.machine}, or not signed")
     program = made.read_bytes()
+    if files[0].stem.encode() in program:
+        raise SystemExit("build: the linker left paths of this machine in the launcher")
     if payload not in program:
         raise SystemExit("build: the linker left the payload out of the launcher")
     return program
