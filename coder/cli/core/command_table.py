@@ -267,6 +267,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "users oidc-claims": ("people.users:OIDC_CLAIMS", "Show your claims from the OpenID provider"),
     "users show": ("people.users:SHOW", "Show a single user"),
     "users suspend": ("people.users:SUSPEND", "Suspend a user, which prevents logins"),
+    "verify": ("program.verify:VERIFY", "Verify a file of a release offline"),
     "vscodessh": ("network.vscodessh:VSCODESSH", "Connect an editor extension to a workspace over SSH"),
     "version": ("program.version:VERSION", "Show coder version"),
     "wireguard add": ("network.wireguard_clients:ADD", "Add a WireGuard client that can reach your workspaces"),
