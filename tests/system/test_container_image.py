@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from coder.base.version import __version__
-from tests.kit.programs.containers import Engine, image_skip, open_engine, ordinary_user
 from tests.kit.free_ports import free_port
+from tests.kit.programs.containers import Engine, image_skip, open_engine, ordinary_user
 from tests.kit.programs.image_facts import archive_facts, dockerfile_facts
 from tests.kit.server.server_process import Loopback, end
 
@@ -128,6 +128,7 @@ def test_image_has_the_dockerfile_facts(archive: Path) -> None:
     assert any("usr/local/bin/terraform" in layer for layer in layers[:-1])
 
 
+@pytest.mark.soak
 def test_two_builds_are_identical(archive: Path, tmp_path: Path) -> None:
     assert build_image(tmp_path).read_bytes() == archive.read_bytes()
 
