@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +27,6 @@ MACOS_ABI = "11.0"
 ZIG = {"amd64": "x86_64", "arm64": "aarch64"}
 MACOS = (15, 7)
 "Oldest macOS that the distributions of CPython run on."
-_OPENSSL = re.compile(rb"OpenSSL (\d+\.\d+\.\d+) +\d+ \w+ 20\d\d")
 LEVEL, QUICK_LEVEL = 19, 3
 
 
@@ -53,7 +50,7 @@ def build(target: Target, out: Path, *, quick: bool) -> Path:
     else:
         program = macos_program(work, processor, payload)
     packing.write(out / target.program, program)
-    sbom.write(out / f"{target.program}.cdx.json", bill(target))
+    sbom.write(out / f"{target.program}.cdx.json", bill(target, folder))
     shutil.rmtree(work, ignore_errors=True)
     return out / target.program
 
@@ -155,20 +152,17 @@ def run(command: list[str], cwd: Path) -> None:
 
 def check_openssl(folder: Path) -> None:
     """Raise SystemExit unless the program contains the pinned version of OpenSSL."""
-    found = openssl_versions(path for path in folder.glob("*.*") if "ssl" in path.name or "libcrypto" in path.name)
+    found = sbom.openssl_versions(path for path in folder.glob("*.*") if "ssl" in path.name or "libcrypto" in path.name)
     if sources.OPENSSL not in found:
         raise SystemExit(f"build: OpenSSL {', '.join(sorted(found)) or 'not found'}; pinned is {sources.OPENSSL}")
 
 
-def openssl_versions(paths: Iterable[Path]) -> set[str]:
-    return {match.decode() for path in paths for match in _OPENSSL.findall(path.read_bytes())}
-
-
-def bill(target: Target) -> dict[str, Any]:
+def bill(target: Target, folder: Path) -> dict[str, Any]:
     """Return the CycloneDX document of a program."""
     python = sources.VERSION.partition("-")[0]
     parts = [sbom.component_of("platform", "python", python, f"pkg:generic/python@{python}")]
     parts += [sbom.component_of("library", "openssl", sources.OPENSSL, f"pkg:generic/openssl@{sources.OPENSSL}")]
     packages = [*sources.pinned_versions(target), ("zstd", sources.ZSTD.partition("==")[2])]
     parts += [sbom.component_of("library", name, version, f"pkg:pypi/{name}@{version}") for name, version in packages]
+    parts += sbom.linked_openssl(folder)
     return sbom.document(target.program, deb.version(), parts)

@@ -21,7 +21,7 @@ from pathlib import Path
 from coder.base.atomic_file import write_atomically
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
-from coder.base.release_signature import PublicKey, verify_file
+from coder.base.release.signature import PublicKey, verify_file
 from coder.cli.core.edition import is_windows
 
 TRIAL_TIMEOUT = 120.0

@@ -22,7 +22,7 @@ from coder.api.site.release_list import (
 from coder.base.errors import CoderError
 from coder.base.own_binary import own_binary, own_name
 from coder.base.quoted import quoted
-from coder.base.release_signature import SUFFIX, SUMS
+from coder.base.release.signature import SUFFIX, SUMS
 from coder.base.version import BUILD_VERSION
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.edition import is_slim

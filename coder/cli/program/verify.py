@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from coder.base import release_key
 from coder.base.errors import CoderError
-from coder.base.release_signature import NotVerifiedError, PublicKey, Verified, parse_public_key, verify_file
+from coder.base.release import pinned_keys
+from coder.base.release.signature import NotVerifiedError, PublicKey, Verified, parse_public_key, verify_file
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.program.verify import VERIFY, VerifyOptions
 from coder.cli.ui.output import print_json
@@ -47,13 +47,13 @@ def _run(invocation: Invocation[VerifyOptions]) -> int:
 def public_keys(given: str) -> list[PublicKey]:
     """Return the given key, or the pinned keys. `given` is a key or the path of a file with it. Raise CoderError."""
     if not given:
-        if not release_key.RELEASE_KEYS:
+        if not pinned_keys.RELEASE_KEYS:
             raise CoderError(
                 "release_key_missing",
                 "this program pins no release key, because its builder set none",
                 "Use --key with the public key that the publisher announced.",
             )
-        return [parse_public_key(key) for key in release_key.RELEASE_KEYS]
+        return [parse_public_key(key) for key in pinned_keys.RELEASE_KEYS]
     try:
         with Path(given).open("rb") as file:
             text = file.read(_LONGEST_KEY).decode(errors="replace")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from coder.base import release_key
+from coder.base.release import pinned_keys
 from coder.cli.main import main
 from tests.kit.paths import ROOT
 
@@ -35,7 +35,7 @@ def test_given_key_verifies(given: str, file: Path, capsys: pytest.CaptureFixtur
 
 
 def test_pinned_key_verifies(file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(release_key, "RELEASE_KEYS", (KEY.public_line,))
+    monkeypatch.setattr(pinned_keys, "RELEASE_KEYS", (KEY.public_line,))
     assert main(["verify", str(file), "-o", "json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["verified"] and shown["trusted_comment"] == "coder 2.34.0" and len(shown["sha256"]) == 64
@@ -62,12 +62,12 @@ def test_impossible_check_exits_with_2(
     words: list[str], text: str, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(file.parent)
-    monkeypatch.setattr(release_key, "RELEASE_KEYS", ())
+    monkeypatch.setattr(pinned_keys, "RELEASE_KEYS", ())
     assert main(["verify", *words]) == 2
     assert text in capsys.readouterr().err
 
 
 def test_pinned_keys_are_valid() -> None:
-    from coder.base.release_signature import parse_public_key
+    from coder.base.release.signature import parse_public_key
 
-    assert all(parse_public_key(key) for key in release_key.RELEASE_KEYS)
+    assert all(parse_public_key(key) for key in pinned_keys.RELEASE_KEYS)

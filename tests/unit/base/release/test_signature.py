@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from coder.base.errors import CoderError
-from coder.base.release_signature import (
+from coder.base.release.signature import (
     NotVerifiedError,
     PublicKey,
     parse_public_key,
@@ -58,8 +58,8 @@ def test_listed_file_is_verified(folder: Path, name: str) -> None:
 
 
 def test_package_next_to_checksums_is_found(folder: Path) -> None:
-    moved = shutil.move(folder / "a/only", folder / "only")
-    assert verify_file(moved, PINNED).listed_as == "a/only"
+    (folder / "a/only").rename(folder / "only")
+    assert verify_file(folder / "only", PINNED).listed_as == "a/only"
 
 
 def test_own_signature_needs_no_checksums(tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ def test_signature_of_unhashed_file_is_verified(tmp_path: Path) -> None:
     """Minisign's old algorithm signs the file itself."""
     (tmp_path / "file").write_bytes(b"data")
     raw = b"Ed" + KEY.id + KEY.private.sign(b"data")
-    lines = ["untrusted comment: x", raw, "trusted comment: y", KEY.private.sign(raw[10:] + b"y")]
-    text = "\n".join(line if isinstance(line, str) else base64.b64encode(line).decode() for line in lines)
+    first, second = (base64.b64encode(part).decode() for part in (raw, KEY.private.sign(raw[10:] + b"y")))
+    text = f"untrusted comment: x\n{first}\ntrusted comment: y\n{second}"
     (tmp_path / "file.minisig").write_text(text + "\n")
     assert verify_file(tmp_path / "file", PINNED).trusted_comment == "y"
 
@@ -165,7 +165,7 @@ def test_damaged_checksums_are_rejected(line: str) -> None:
 @pytest.mark.skipif(shutil.which("minisign") is None, reason="minisign is not installed")
 def test_minisign_verifies_the_same_files(folder: Path) -> None:
     (folder / "release.pub").write_text(KEY.public_file)
-    command = ["minisign", "-Vm", folder / "SHA256SUMS", "-p", folder / "release.pub"]
+    command = ["minisign", "-Vm", str(folder / "SHA256SUMS"), "-p", str(folder / "release.pub")]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert "Trusted comment: coder 2.34.0" in shown
     changed_comment(folder)
