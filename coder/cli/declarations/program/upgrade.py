@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from coder.cli.core.command import Command
 from coder.cli.core.options import YesOption, option, output_option
-from coder.cli.declarations.server.direct_database import DatabaseOptions
+from coder.cli.declarations.server.direct_database import PostgresAuthOption, postgres_url_option
 
 
-class UpgradeOptions(DatabaseOptions, YesOption):
+class UpgradeOptions(PostgresAuthOption, YesOption):
     """Options of `coder upgrade`."""
 
     release_list: str = option(
@@ -29,6 +29,7 @@ class UpgradeOptions(DatabaseOptions, YesOption):
     backup_dir: str = option(
         "", "Folder for the backup of the database; defaults to backups in the server's data directory."
     )
+    postgres_url: str = postgres_url_option(running=True)
     restart: bool = option(False, "Restart the service coder.service afterwards, if it runs this program.")
     output: str = output_option(("text", "json"), "text")
 
