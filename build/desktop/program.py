@@ -21,6 +21,8 @@ MINGW = "x86_64-w64-mingw32-"
 PYTHON_LIBRARY = f"python{sources.PYTHON.replace('.', '')}"
 WINDOWS_LIBRARIES = ("python314.dll", "lib/vcruntime140.dll", "lib/vcruntime140_1.dll")
 """Libraries of the distribution that every program needs; others are found by the imports of native files."""
+IMAGE_BASE = "0x337490000"
+"Of python3.dll: an address that no other library of the program prefers."
 MACOS_LIBRARY = f"libpython{sources.PYTHON}.dylib"
 MACOS_ABI = "11.0"
 "Of the launcher."
@@ -95,6 +97,7 @@ def make_stable_abi(folder: Path) -> None:
     definition.write_text(f"LIBRARY python3.dll\nEXPORTS\n{forwards}")
     entry.write_text("int __stdcall DllMain(void *module, unsigned reason, void *rest) { return 1; }\n")
     command = [f"{MINGW}gcc", "-shared", "-s", "-nostdlib", "-Wl,-e,DllMain", "-Wl,--no-insert-timestamp"]
+    command.append(f"-Wl,--image-base={IMAGE_BASE}")  # the default is a hash of the output's path
     run([*command, "-o", str(folder / "python3.dll"), str(entry), str(definition)], cwd=folder.parent)
 
 
@@ -121,12 +124,15 @@ def macos_program(work: Path, processor: str, payload: bytes) -> bytes:
     defined = [f'-DKEY="{packing.key_of(payload).decode()}"', f"-DPAYLOAD_SIZE={len(payload)}"]
     defined += [f'-DPROGRAM="{MACOS_LIBRARY}"', f"-I{sources.zstd_source()}"]
     files = [HERE / "launcher_macos.c", *(HERE.parent / name for name in ("cache.c", "unpack.c", "sha256.c"))]
-    command = [*compiler, "-O2", "-Wall", "-Wextra", *defined, "-o", str(made), *map(str, files)]
+    # -s: the debug map has paths and times of object files.
+    command = [*compiler, "-O2", "-s", "-Wall", "-Wextra", *defined, "-o", str(made), *map(str, files)]
     run([*command, str(zstd_object(compiler, processor))], cwd=work)
     (image,) = native.images(made)
     if image.machine != processor or not (image.signed or processor == "amd64"):
         raise SystemExit(f"build: the launcher is for {image.machine}, or not signed")
     program = made.read_bytes()
+    if files[0].stem.encode() in program:
+        raise SystemExit("build: the linker left paths of this machine in the launcher")
     if payload not in program:
         raise SystemExit("build: the linker left the payload out of the launcher")
     return program

@@ -193,7 +193,7 @@ def wheel(release: Plan, args: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="coder-wheel-") as folder:
         # The installed hatchling, which is pinned; pip would fetch the newest, whose version the wheel names.
         command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
-        subprocess.run(command, check=True, env=env, cwd=ROOT, stdout=subprocess.DEVNULL)
+        subprocess.run(command, check=True, env=env, cwd=ROOT, capture_output=True)
         (made,) = Path(folder).glob("*.whl")
         deb.place(made, release.out / made.name, 0o644)
 

@@ -26,13 +26,14 @@ def _run(invocation: Invocation[VerifyOptions]) -> int:
     try:
         verified = verify_file(path, public_keys(options.key), signature=signature)
     except CoderError as error:
-        if as_json:
+        is_forged = isinstance(error, NotVerifiedError)
+        if as_json and is_forged:  # a result; an impossible check has none
             print_json(
                 {"file": str(path), "verified": False, "code": error.code, "error": str(error), "hint": error.hint}
             )
         else:
             sys.stderr.write(f"error: {error}. {error.hint}\n")
-        return NOT_VERIFIED if isinstance(error, NotVerifiedError) else IMPOSSIBLE
+        return NOT_VERIFIED if is_forged else IMPOSSIBLE
     if as_json:
         print_json(_as_json(path, verified))
     else:
