@@ -26,7 +26,7 @@ from coder.cli.core.edition import is_windows
 
 TRIAL_TIMEOUT = 120.0
 """Seconds (ours) for `version` of a program that unpacks itself at its first start, on a slow machine."""
-_PREFIX = ".coder-upgrade-"
+_PREFIX, _PREVIOUS = ".coder-upgrade-", ".previous"
 _UNCHANGED = "The installed program is unchanged."
 
 
@@ -43,11 +43,24 @@ class Record:
 
 def previous_path(program: Path) -> Path:
     """Return the path of the program before the last upgrade."""
-    return program.with_name(f"{program.stem}.previous{program.suffix}")
+    name, ending = _name_parts(program)
+    return program.with_name(f"{name}{_PREVIOUS}{ending}")
+
+
+def installed_path(program: Path) -> Path:
+    """Return the installed program, also for the path of the one before the last upgrade."""
+    name, ending = _name_parts(program)
+    return program.with_name(name.removesuffix(_PREVIOUS) + ending)
 
 
 def record_path(program: Path) -> Path:
-    return program.with_name(f"{program.stem}.previous.json")
+    return program.with_name(f"{_name_parts(program)[0]}{_PREVIOUS}.json")
+
+
+def _name_parts(program: Path) -> tuple[str, str]:
+    """Return the name and the ending of Windows' programs; a version in a name has dots as well."""
+    is_exe = program.suffix.lower() == ".exe"
+    return (program.stem, program.suffix) if is_exe else (program.name, "")
 
 
 def read_record(program: Path) -> Record | None:

@@ -32,6 +32,7 @@ from coder.cli.program.managed_program import refuse_managed
 from coder.cli.program.replacement import (
     Record,
     check_staged,
+    installed_path,
     previous_path,
     read_record,
     record_path,
@@ -79,9 +80,14 @@ class Plan:
 @implements(UPGRADE)
 def _run(invocation: Invocation[UpgradeOptions]) -> int:
     options = invocation.options
-    program = refuse_managed(own_binary(), invocation.env)
+    own = refuse_managed(own_binary(), invocation.env)
+    program = installed_path(own)
     if options.rollback:
-        return _roll_back(invocation, program)
+        return _roll_back(invocation, program, is_installed=own == program)
+    if own != program:
+        raise CoderError(
+            "previous_program", f"this is the program before the last upgrade; run {program} upgrade, or use --rollback"
+        )
     service = find_service()
     location = list_location(_setting(options.release_list, "CODER_RELEASE_LIST", service), LIST_NAME)
     listed = parse_release_list(read_location(location, _policies(invocation), MAX_LIST_SIZE)).releases
@@ -176,8 +182,9 @@ def _download(invocation: Invocation[UpgradeOptions], plan: Plan, folder: Path) 
     return folder / name
 
 
-def _roll_back(invocation: Invocation[UpgradeOptions], program: Path) -> int:
-    """Exchange the program and the previous one, so that a second rollback returns to the upgrade."""
+def _roll_back(invocation: Invocation[UpgradeOptions], program: Path, *, is_installed: bool) -> int:
+    """Exchange the program and the previous one, so that a second rollback returns to the upgrade. The previous one
+    can do it, too (`coder.previous upgrade --rollback`), where the installed one no longer starts."""
     options, previous = invocation.options, previous_path(program)
     if not previous.exists():
         raise CoderError("no_previous_program", f"there is no {previous}: nothing was upgraded here")
@@ -185,6 +192,7 @@ def _roll_back(invocation: Invocation[UpgradeOptions], program: Path) -> int:
         version, _ = try_program(previous)
     record = read_record(program)
     backup = record.backup if record is not None and record.version == version else ""
+    current = BUILD_VERSION if is_installed or record is None else record.replaced_by
     if backup and options.output == "text":
         say(
             f"The upgrade changed the database's schema, and {version} rejects it. After this, with the server stopped:"
@@ -192,30 +200,30 @@ def _roll_back(invocation: Invocation[UpgradeOptions], program: Path) -> int:
         say(f"  coder server restore {backup}")
         say("What was written since the upgrade is not in that backup.")
     if options.check or options.dry_run:
-        _print_rollback(invocation, program, version, backup, "check" if options.check else "dry-run")
+        _print_rollback(invocation, program, (current, version), backup, "check" if options.check else "dry-run")
         return 0
-    confirm(options.yes, f"Replace {program} ({BUILD_VERSION}) with {version}?")
+    confirm(options.yes, f"Replace {program} ({current}) with {version}?")
     with stage(program) as folder:
         new = folder / program.name
         os.link(previous, new)
-        swap(new, program, Record(BUILD_VERSION, version))
+        swap(new, program, Record(current, version))
         if backup:  # the way forward again needs no backup; the file stays for the operator
             record_path(program).unlink(missing_ok=True)
-    _print_rollback(invocation, program, version, backup, "rolled-back")
+    _print_rollback(invocation, program, (current, version), backup, "rolled-back")
     _finish_service(invocation, program, find_service())
     return 0
 
 
 def _print_rollback(
-    invocation: Invocation[UpgradeOptions], program: Path, version: str, backup: str, action: str
+    invocation: Invocation[UpgradeOptions], program: Path, versions: tuple[str, str], backup: str, action: str
 ) -> None:
+    """Print the result of a rollback; `versions` are those of the installed and of the previous program."""
+    current, target = versions
     if invocation.options.output == "json":
-        print_json(
-            {"action": action, "program": str(program), "current": BUILD_VERSION, "target": version, "backup": backup}
-        )
+        print_json({"action": action, "program": str(program), "current": current, "target": target, "backup": backup})
     else:
         verb = "is now" if action == "rolled-back" else "would be"
-        sys.stdout.write(f"{program} {verb} {version}.\n")
+        sys.stdout.write(f"{program} {verb} {target}.\n")
 
 
 def _print_plan(program: Path, plan: Plan) -> None:

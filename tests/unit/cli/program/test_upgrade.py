@@ -104,6 +104,36 @@ def test_rollback_exchanges_both(program: Path, mirror: Mirror, capsys: pytest.C
     assert (version_of(program), version_of(program.with_name("coder.previous"))) == (BUILD_VERSION, NEWEST)
 
 
+def test_previous_program_rolls_back(
+    program: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A release that starts in the trial, and not any more."""
+    assert run(mirror, "--yes") == 0
+    program.write_bytes(b"broken")
+    monkeypatch.setenv("CODER_SELF", str(program.with_name("coder.previous")))
+    assert run(mirror, "--yes") == 1
+    assert f"run {program} upgrade, or use --rollback" in capsys.readouterr().err
+    assert main(["upgrade", "--rollback", "--yes", "--output", "json"]) == 0
+    found = shown(capsys)
+    assert (found["current"], found["target"]) == (NEWEST, BUILD_VERSION)
+    assert version_of(program) == BUILD_VERSION
+
+
+@pytest.mark.parametrize(
+    ("name", "previous"),
+    [
+        ("coder", "coder.previous"),
+        ("coder.exe", "coder.previous.exe"),
+        ("coder-2.34.0", "coder-2.34.0.previous"),
+        ("coder-linux-amd64", "coder-linux-amd64.previous"),
+    ],
+)
+def test_names_of_both_programs(name: str, previous: str) -> None:
+    path = Path("/usr/local/bin") / name
+    assert replacement.previous_path(path).name == previous
+    assert replacement.installed_path(path) == path == replacement.installed_path(path.with_name(previous))
+
+
 def test_rollback_without_an_upgrade(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["upgrade", "--rollback", "--yes"]) == 1
     assert "nothing was upgraded here" in capsys.readouterr().err
