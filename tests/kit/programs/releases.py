@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from coder.base.version import BUILD_VERSION
 from tests.kit.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "build"))
@@ -17,11 +19,20 @@ from release.keys import ReleaseKey
 
 KEY = ReleaseKey(Ed25519PrivateKey.from_private_bytes(b"\1" * 32))
 NAME = "coder-linux-amd64"
+NEWER, NEWEST = "v2.35.0", "v2.36.1"
 
 
 def script(version: str, *, slim: bool = False) -> bytes:
     """A program that reports a version, as `coder version --output json` does."""
     return f"#!/bin/sh\necho '{json.dumps({'version': version, 'slim': slim})}'\n".encode()
+
+
+OLD = script(BUILD_VERSION)
+
+
+def version_of(program: Path) -> str:
+    done = subprocess.run([program, "version"], capture_output=True, check=True)
+    return str(json.loads(done.stdout)["version"])
 
 
 @dataclass

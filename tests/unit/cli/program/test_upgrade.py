@@ -9,7 +9,6 @@ import io
 import json
 import os
 import stat
-import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -21,49 +20,14 @@ import pytest
 from coder.base.errors import CoderError
 from coder.base.version import BUILD_VERSION
 from coder.cli.main import main
-from coder.cli.program import managed_program, replacement, upgrade
+from coder.cli.program import replacement
 from coder.cli.server import upgrade_backup
-from tests.kit.programs.releases import KEY, NAME, Mirror, script
-
-NEWER, NEWEST = "v2.35.0", "v2.36.1"
-OLD = script(BUILD_VERSION)
-
-
-@pytest.fixture
-def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The installed program, in a folder of its own, on a machine without server, container or package."""
-    found = tmp_path / "bin/coder"
-    found.parent.mkdir()
-    found.write_bytes(OLD)
-    found.chmod(0o751)
-    monkeypatch.setenv("CODER_SELF", str(found))
-    monkeypatch.setenv("CODER_CONFIG_DIR", str(tmp_path / "config"))
-    for name in ("CODER_RELEASE_LIST", "CODER_RELEASE_KEY", "GIT_SSH_COMMAND", "KUBERNETES_SERVICE_HOST"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(managed_program, "CONTAINER_MARKS", ())
-    monkeypatch.setattr(managed_program, "UNIT_FOLDERS", ())
-    monkeypatch.setattr(upgrade, "find_service", lambda: None)
-    monkeypatch.setattr(upgrade, "own_name", lambda: NAME)
-    return found
-
-
-@pytest.fixture
-def mirror(tmp_path: Path) -> Mirror:
-    found = Mirror(tmp_path / "mirror")
-    found.add(NEWER, notes="Faster tunnels.", schema_revision="0035", published_at="2026-11-01")
-    found.add(NEWEST, notes="Quieter logs.", notes_url="https://example.com/notes", schema_revision="0099")
-    found.add("v2.37.0-rc.1", notes="Not for everyone.")
-    return found
+from tests.kit.programs.releases import KEY, NAME, NEWER, NEWEST, OLD, Mirror, script, version_of
 
 
 def run(mirror: Mirror | str, *words: str) -> int:
     location = mirror if isinstance(mirror, str) else str(mirror.folder)
     return main(["upgrade", "--release-list", location, "--key", KEY.public_line, *words])
-
-
-def version_of(program: Path) -> str:
-    done = subprocess.run([program, "version"], capture_output=True, check=True)
-    return str(json.loads(done.stdout)["version"])
 
 
 def shown(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
