@@ -47,6 +47,7 @@ from coder.coderd.loops import (
     proxy_health,
     purge,
     reaper,
+    release_check,
     reports,
 )
 from coder.coderd.rpc_endpoints import agents, coordination, provisioners, proxies
@@ -128,6 +129,7 @@ LOOPS: tuple[Callable[[Context], Awaitable[None]], ...] = (
     key_rotation.run,
     prebuilds.run,
     proxy_health.run,
+    release_check.run,
     reports.run,
 )
 """`async def run(ctx)`: automatic actions."""

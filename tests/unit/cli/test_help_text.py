@@ -28,7 +28,7 @@ VERBS = frozenset(
     "Encrypt Expire Explain Extend Fetch Forward Generate Get Import Install List Manage Manually Mark Open "
     "Output Pause Personalize Ping Print Prompt Promote Pull Push Regenerate Remove Rename Reset Restart "
     "Restore Resume Revoke Rotate Run Schedule Send Serve Set Share Show Simulate Start Stop Suspend "
-    "Toggle Trace Unarchive Unauthenticate Unlink Update Verify View Wait".split()
+    "Toggle Trace Unarchive Unauthenticate Unlink Update Upgrade Verify View Wait".split()
 )
 """Imperative verbs (two after an adverb) that summaries begin with; extend the list with common verbs."""
 DAILY = (
