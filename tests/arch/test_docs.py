@@ -67,6 +67,13 @@ def test_generated_diagrams_are_current() -> None:
     assert done.returncode == 0, "run scripts/generate-diagrams"
 
 
+def test_generated_reference_is_current() -> None:
+    """In a process of its own: it imports the whole server."""
+    command = [sys.executable, "-m", "scripts.reference", "--check"]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_folder_index_lists_every_page() -> None:
     folder = ROOT / "docs/decisions"
     listed = set(LINK.findall((folder / "README.md").read_text()))
