@@ -6,6 +6,7 @@ front of it gives a reason:
     <!-- not run: root -->             the reason is a key of REASONS
     <!-- run: exit 1 -->               every line of the block ends with this status
     <!-- run: needs machine -->        anywhere in a page: the workspace hello-world with a connected machine
+    <!-- run: needs last -->           the page changes the deployment for others
     <!-- run: first
     lines of a shell                   set-up that readers do not see, run before the next block
     -->
@@ -26,7 +27,9 @@ REASONS = {
     "docker": "needs a Docker daemon",
     "cluster": "needs a Kubernetes cluster",
     "provider": "needs an account at another service",
+    "tested": "has a test of its own on the built program",
     "build": "builds the program or runs the suite, which takes minutes",
+    "workspace": "runs inside a workspace, with its agent's environment",
     "device": "needs a second machine, a desktop, or special hardware",
     "load": "loads a deployment with hundreds of users",
     "reference": "an example of the command reference, parsed only",

@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.kit.documents.blocks import REASONS, Block, Page, pages, placeholders_as_variables
 from tests.kit.free_ports import free_port
@@ -31,8 +32,11 @@ ENDLESS = {
     r"coder workspace-proxy server": "Started HTTP listener",
     r"coder port-forward ": "Ready!",
     r"coder agent(?! [a-z])": "connected",
+    r"coder ping (?!.*-n)": "pong from",
+    r"coder debug trace ": "handshake",
 }
 """Commands that do not end, and the text that shows that each works."""
+EXTERNAL = "externally-managed-workspace"
 LIMIT = 300
 """Seconds for a page."""
 _PROLOGUE = r"""
@@ -70,6 +74,7 @@ def _substituted(text: str, place: DocumentShell, folder: Path) -> str:
     port = free_port()
     is_server = re.search(r"coder server(?! [a-z])", text)
     if is_server:
+        text = re.sub(r"coder server", f"env CODER_CONFIG_DIR={folder}/server-{port} coder server", text)
         text = re.sub(r"--http-address \S+", "", text)
         text += f" --http-address 127.0.0.1:{port} --provisioner-daemons=0" * ("provisioner-daemons" not in text)
         text += f" --http-address 127.0.0.1:{port}" * ("--http-address" not in text)
@@ -109,7 +114,7 @@ def _environment(place: DocumentShell, folder: Path) -> dict[str, str]:
     home = folder / "home"
     home.mkdir()
     env |= {"HOME": str(home), "CODER_INSTALL_PREFIX": str(home / "local"), "CODER_CONFIG_DIR": str(home / "config")}
-    return env | {"NO_COLOR": "1", "token": place.server.token, "workspace": "hello-world", "URL": place.url}
+    return env | {"NO_COLOR": "1", "token": place.server.token, "workspace": "hello-world", "owner": "admin"}
 
 
 def run_page(page: Page, place: DocumentShell) -> list[Line]:
@@ -140,7 +145,23 @@ def run_page(page: Page, place: DocumentShell) -> list[Line]:
     finally:
         _end_group(shell)
     _read_results(folder, lines)
+    _clean_up(place, "machine" in page.needs)
     return lines
+
+
+def _clean_up(place: DocumentShell, kept: bool) -> None:
+    """Delete the workspaces and templates of a page; `kept`: those of the connected machine stay."""
+    keep = {"hello-world", EXTERNAL} if kept else set()
+    for workspace in _request(place, "/api/v2/workspaces")["workspaces"]:
+        if workspace["name"] not in keep:
+            place.run(f"coder delete {workspace['owner_name']}/{workspace['name']} --orphan -y")
+    for template in _request(place, "/api/v2/templates"):
+        if template["name"] not in keep:
+            place.run(f"coder templates delete {template['name']} -y")
+
+
+def _request(place: DocumentShell, path: str) -> Any:
+    return place.server.request("GET", path, None, place.server.token)
 
 
 def _end_group(shell: subprocess.Popen[bytes]) -> None:
@@ -175,25 +196,29 @@ def _read_results(folder: Path, lines: list[Line]) -> None:
 
 
 def _attach_machine(place: DocumentShell) -> None:
-    name = "externally-managed-workspace"
-    folder = place.server.folder / name
-    place.run(f"coder templates init --id {name} {folder}")
-    place.run(f"coder templates push {name} -d {folder} -y --ignore-lockfile")
-    place.run(f"coder external-workspaces create hello-world --template={name} -y")
+    folder = place.server.folder / EXTERNAL
+    place.run(f"coder templates init --id {EXTERNAL} {folder}")
+    place.run(f"coder templates push {EXTERNAL} -d {folder} -y --ignore-lockfile")
+    place.run(f"coder external-workspaces create hello-world --template={EXTERNAL} -y")
 
 
 def check(chosen: list[Page], place: DocumentShell) -> Iterator[Line]:
-    """Run pages and yield every line; those that need a machine run while one is connected."""
+    """Run pages and yield every line; those that need a machine run while one is connected. `needs last` marks pages
+    that change the deployment for others."""
     plain = [page for page in chosen if "machine" not in page.needs]
     attached = [page for page in chosen if "machine" in page.needs]
     for page in plain:
-        yield from run_page(page, place)
+        if "last" not in page.needs:
+            yield from run_page(page, place)
     if attached:
         _attach_machine(place)
         with place.running(place.attach_command("hello-world"), role="machine", token=""):
             place.wait(lambda: place.is_connected("hello-world"), "the connection")
             for page in attached:
                 yield from run_page(page, place)
+    for page in plain:
+        if "last" in page.needs:
+            yield from run_page(page, place)
 
 
 def main() -> int:
@@ -206,7 +231,7 @@ def main() -> int:
     if missing := [name for name in ("bash", "curl", "terraform") if not shutil.which(name)]:
         sys.exit(f"not installed: {', '.join(missing)}")
     failed = ran = 0
-    with open_document_shell() as place:
+    with open_document_shell("--wireguard-address", f"127.0.0.1:{free_port()}") as place:
         for line in check(chosen, place):
             ran += 1
             failed += line.failed
