@@ -140,7 +140,7 @@ def events_page() -> str:
     return (
         f"{NOTE}# Events\n\n"
         "## Notifications\n\n"
-        "The server sends each notification to the inbox, and by [e-mail or to a webhook](../guides/automation.md). The\n"
+        "The server sends each notification to the inbox, and by [e-mail or to a webhook](../guides/mail.md). The\n"
         "webhook's `payload` has the name and the id of the template. Users turn single notifications off under\n"
         "*Account*, *Notifications*.\n\n"
         f"{table(('group', 'notification', 'template id', 'default'), rows)}\n"
