@@ -36,6 +36,8 @@ ENDLESS = {
     r"coder debug trace ": "handshake",
 }
 """Commands that do not end, and the text that shows that each works."""
+ANSWERED = r"coder (create|start|restart|update|config-ssh|templates (create|push|edit|versions archive))"
+"""Commands whose questions a person answers with the Enter key, which chooses the default."""
 EXTERNAL = "externally-managed-workspace"
 LIMIT = 300
 """Seconds for a page."""
@@ -104,6 +106,8 @@ def _script(page: Page, lines: list[Line], place: DocumentShell, folder: Path) -
                     f"{{ {real}\n}} >{folder}/background-{number} 2>&1 &\n"
                     f"_until {shlex.quote(until)} {folder}/background-{number} $!"
                 )
+            elif re.search(ANSWERED, real) and "<<" not in real:
+                real = f"{{ {real}\n}} < <(yes '')"
             parts.append(f"_line {number}\n{real}\n_done $?")
             number += 1
     return "\n".join(parts) + "\n"
