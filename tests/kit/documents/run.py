@@ -158,7 +158,8 @@ def _clean_up(place: DocumentShell, kept: bool) -> None:
     keep = {"hello-world", EXTERNAL} if kept else set()
     for workspace in _request(place, "/api/v2/workspaces")["workspaces"]:
         if workspace["name"] not in keep:
-            place.run(f"coder delete {workspace['owner_name']}/{workspace['name']} --orphan -y")
+            name = f"{workspace['owner_name']}/{workspace['name']}"
+            place.run(f"coder delete {name} --orphan -y || coder delete {name} --abandon -y")
     for template in _request(place, "/api/v2/templates"):
         if template["name"] not in keep:
             place.run(f"coder templates delete {template['name']} -y")
