@@ -71,8 +71,8 @@ def settings_page() -> str:
             kind = " or ".join(map(code, option.choices)) if option.choices else option.kind
             meaning = cell(option.help) + (f" *{', '.join(marks)}.*" if marks else "")
             names = [f"--{option.flag}" if option.flag else "", option.env, option.yaml]
-            rows.append([*map(code, names), kind, _default(option), meaning])
-        parts.append(f"## {name}\n\n{table(('flag', 'variable', 'YAML key', 'kind', 'default', 'meaning'), rows)}")
+            rows.append(["<br>".join(code(text) for text in names if text), kind, _default(option), meaning])
+        parts.append(f"## {name}\n\n{table(('flag, variable, YAML key', 'kind', 'default', 'meaning'), rows)}")
     return "\n".join(parts)
 
 

@@ -131,7 +131,8 @@ def read_page(path: Path, name: str) -> Page:
 
 
 def commands_in(line: str) -> Iterator[list[str]]:
-    """Return the words of each `coder` command in a logical line, without wrappers and assignments."""
+    """Return the words of each `coder` command in a logical line, without wrappers, assignments and `--help`."""
+    line = line.partition("<<")[0]
     lexer = shlex.shlex(line.replace("\\\n", " ").replace("\n", ";"), posix=True, punctuation_chars="|&;()<>")
     lexer.whitespace_split = True
     command: list[str] = []
@@ -151,7 +152,7 @@ def _coder_words(words: list[str]) -> Iterator[list[str]]:
         rest = rest[1:]
     if rest and Path(rest[0]).name == "coder":
         cut = next((index for index, word in enumerate(rest) if word in {">", "<", ">>", "2>"}), len(rest))
-        yield rest[1:cut]
+        yield [word for word in rest[1:cut] if word != "--help"]
 
 
 def placeholders_as_variables(line: str) -> str:
