@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
-from markdown.extensions.toc import slugify
 
 from tests.kit.documents.blocks import commands_in, placeholders_as_variables, read_page
 
@@ -48,15 +48,20 @@ def commands_of(document: Path) -> list[tuple[str, list[str]]]:
     return [(line, words) for line in lines for words in commands_in(placeholders_as_variables(line))]
 
 
+def anchor_of(heading: str) -> str:
+    """Return the anchor that Python-Markdown gives to a heading."""
+    text = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading)
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+
+
 @each_document
 def test_anchors_lead_to_headings(document: Path) -> None:
     missing = []
     for name, anchor in ANCHOR.findall(document.read_text()):
         target = (document.parent / name).resolve() if name else document
         headings = HEADING.findall(FENCE.sub("", target.read_text())) if target.suffix == ".md" else []
-        if target.suffix == ".md" and anchor not in {
-            slugify(re.sub(r"\[(.*?)\]\(.*?\)", r"\1", row), "-") for row in headings
-        }:
+        if target.suffix == ".md" and anchor not in {anchor_of(row) for row in headings}:
             missing.append(f"{name}#{anchor}")
     assert not missing
 
@@ -146,7 +151,17 @@ def test_named_variables_exist() -> None:
     unknown = {name for name in named if not name.startswith("CODER_EXTERNAL_AUTH_")}
     folders = (
         ROOT / name
-        for name in ("coder/base", "coder/agent", "coder/cli", "coder/coderd", "coder/net", "build", "scripts", "tests")
+        for name in (
+            "coder/base",
+            "coder/agent",
+            "coder/cli",
+            "coder/coderd",
+            "coder/net",
+            "coder/provisionerd",
+            "build",
+            "scripts",
+            "tests",
+        )
     )
     sources = [path for folder in folders for path in folder.rglob("*") if path.suffix in SOURCES and path.is_file()]
     for path in sources:
