@@ -14,6 +14,16 @@ Json = Any
 _METHODS = ("get", "post", "put", "patch", "delete")
 _OMITTED = {"unsupported"}
 """Operations of upstream's features that this server answers with a refusal."""
+_HEADERS = {
+    "CoderSessionToken": "Coder-Session-Token: $CODER_SESSION_TOKEN",
+    "CoderProvisionerKey": "Coder-Provisioner-Daemon-Key: $CODER_PROVISIONER_DAEMON_KEY",
+    "CoderProxyToken": "Coder-External-Proxy-Token: $CODER_PROXY_SESSION_TOKEN",
+    "Authorization": "Authorization: Bearer $TOKEN",
+}
+_NOT_RUN = re.compile(
+    r"-X |<|AGENT_TOKEN|DAEMON_KEY|PROXY_SESSION|\$TOKEN|/oauth2|/oidc|/github|auth-redirect|debug-link|field-val"
+)
+"""Examples that change something, or need an object, another token, a provider or an experiment."""
 _ANSWERED = re.compile(r"2\d\d|101|30[1-8]")
 _INTRODUCTION = """# REST API
 
@@ -71,7 +81,12 @@ def _operation(method: str, path: str, operation: Mapping[str, Json], schemas: M
         f"{operation['summary']}. {operation.get('description', '')}".strip() + "\n",
     ]
     body = _body(operation, schemas)
-    lines.append(f"```sh\n{_curl(method, path, operation, body, schemas)}\n```\n")
+    if {"101", "426"} & set(operation.get("responses", ())):
+        lines.append(f"WebSocket or upgrade: `{path}`, with the header `{_header(path, operation)}`.\n")
+    else:
+        example = _curl(method, path, operation, body, schemas)
+        mark = "<!-- not run: reference -->\n" if _NOT_RUN.search(example) else ""
+        lines.append(f"{mark}```sh\n{example}\n```\n")
     rows = [_parameter_row(item) for item in parameters if item["in"] == "query"]
     rows += _body_rows(body)
     if rows:
@@ -133,12 +148,22 @@ def _curl(
     target += "?" + "&".join(f"{name}=<{name}>" for name in needed) if needed else ""
     words = ["curl -fsS"]
     words += [] if method == "get" else [f"-X {method.upper()}"]
-    words += ['-H "Coder-Session-Token: $CODER_SESSION_TOKEN"'] if operation.get("security") else []
+    header = _header(path, operation)
+    words += [f'-H "{header}"'] if header else []
     line = " ".join([*words, f'"$CODER_URL{target}"'])
     if body.get("properties"):
         example = json.dumps(_example(body, schemas, 0))
         line += f" \\\n  -H 'Content-Type: application/json' -d '{example}'"
     return line
+
+
+def _header(path: str, operation: Mapping[str, Json]) -> str:
+    """Return the header of a request: the operation's first way to authenticate, a session if it may answer 401."""
+    ways = [name for way in operation.get("security", ()) for name in way]
+    if not ways and "401" not in operation.get("responses", ()):
+        return ""
+    header = _HEADERS[ways[0] if ways else "CoderSessionToken"]
+    return header.replace("SESSION_TOKEN", "AGENT_TOKEN") if "/workspaceagents/me/" in path else header
 
 
 _SAMPLES = {"integer": 0, "number": 0, "boolean": False, "object": {}, "null": None}

@@ -32,7 +32,7 @@ REASONS = {
     "workspace": "runs inside a workspace, with its agent's environment",
     "device": "needs a second machine, a desktop, or special hardware",
     "load": "loads a deployment with hundreds of users",
-    "reference": "an example of the command reference, parsed only",
+    "reference": "an example of the reference, parsed only: it changes something, or needs an object or another token",
 }
 """Reasons for not running a block."""
 _PART = re.compile(
@@ -43,7 +43,7 @@ _PLACEHOLDER = re.compile(r"<([a-z][a-z-]*)>")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*")
 _WRAPPERS = {"sudo", "env", "exec", "nohup", "timeout", "time"}
 GENERATED = ("reference/",)
-"""Folders of generated pages: their blocks are parsed only, except those without a placeholder of the API pages."""
+"""Folders of generated pages: their blocks are parsed only, except the API's, which have directives."""
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ def read_page(path: Path, name: str) -> Page:
         line = text.count("\n", 0, part.start()) + 1
         if part["kind"] is None:
             body = "".join(row.removeprefix(part["indent"]) + "\n" for row in part["body"].splitlines())
-            if generated and not (name.startswith("reference/api/") and "<" not in body):
+            if generated and not name.startswith("reference/api/"):
                 reason = "reference"
             blocks.append(Block(path, line, body, reason, status, first))
             reason, status, first = "", 0, []
