@@ -21,14 +21,15 @@ _HEADERS = {
     "Authorization": "Authorization: Bearer $TOKEN",
 }
 _NOT_RUN = re.compile(
-    r"-X |<|AGENT_TOKEN|DAEMON_KEY|PROXY_SESSION|\$TOKEN|/oauth2|/oidc|/github|auth-redirect|debug-link|field-val"
+    r"-X |<|AGENT_TOKEN|DAEMON_KEY|PROXY_SESSION|\$TOKEN|/oauth2|/oidc|/github|auth-redirect|users/login|/scim/|/swagger"
+    r"|well-known/oauth|debug-link|field-val"
 )
 """Examples that change something, or need an object, another token, a provider or an experiment."""
 _ANSWERED = re.compile(r"2\d\d|101|30[1-8]")
 _INTRODUCTION = """# REST API
 
-The API of Coder v2.34 below `/api/v2`. The server describes itself: `/swagger` in the browser, `/swagger/doc.json` as
-OpenAPI. Create a token and set the two variables that all examples use:
+The API of Coder v2.34 below `/api/v2`. With `--swagger-enable` the server describes itself: `/swagger` in the
+browser, `/swagger/doc.json` as OpenAPI. Create a token and set the two variables that all examples use:
 
 ```sh
 export CODER_URL=https://coder.example.com
