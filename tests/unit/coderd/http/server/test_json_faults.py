@@ -37,6 +37,9 @@ FAULTS = [
     ('{"EMAIL": true}', FIELD.format("bool", "CreateThing.email", "string")),
     ('{"lifetime": "1h"}', FIELD.format("string", "CreateThing.lifetime", "int64")),
     ('{"lifetime": 1.5}', FIELD.format("number 1.5", "CreateThing.lifetime", "int64")),
+    ('{"lifetime": 1e3}', FIELD.format("number 1e3", "CreateThing.lifetime", "int64")),
+    ('{"lifetime": 1.0}', FIELD.format("number 1.0", "CreateThing.lifetime", "int64")),
+    ('{"email": 9999999999999999999}', FIELD.format("number", "CreateThing.email", "string")),
     (
         '{"lifetime": 9999999999999999999}',
         FIELD.format("number 9999999999999999999", "CreateThing.lifetime", "int64"),
