@@ -104,16 +104,17 @@ def _check_machine(config: ServerConfig) -> None:
 def _yaml(path: str) -> dict[str, Json]:
     if not path:
         return {}
+    from coder.base.written_text import read_written
     from coder.base.yaml_documents import YamlError, read_document
 
     try:
-        content = read_document(Path(path).expanduser().read_text(encoding="utf-8"))
+        content = read_document(read_written(Path(path).expanduser()))
     except OSError as error:
         reason = error.strerror or str(error)
         raise CoderError(
             "bad_config", f"cannot read settings from {path}: {reason}", "Name a readable file with --config."
         ) from None
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise CoderError("bad_config", f"cannot read settings from {path}", "Save it as UTF-8.") from error
     except YamlError as error:
         raise CoderError("bad_config", f"cannot read settings from {path}: {error}") from None
