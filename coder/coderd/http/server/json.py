@@ -337,6 +337,11 @@ def message(text: str, status: int = 200) -> Response:
 
 
 def no_content() -> Response:
-    response = Response(b"", 204)
-    del response.headers["Content-Type"]  # no content
+    return empty(204)
+
+
+def empty(status: int, **headers: str) -> Response:
+    """Return a response without content, and without a type of it."""
+    response = Response(b"", status, headers)
+    del response.headers["Content-Type"]
     return response
