@@ -24,6 +24,8 @@ GO_STRUCTS: Final[Mapping[str, str]] = {
     "ReportAppStatsRequest": "wsproxysdk.ReportAppStatsRequest",
     "RoleSpec": "codersdk.CustomRoleRequest",
     "RoleSyncChange": "codersdk.RoleSyncSettings",
+    "SentCheck": "codersdk.AuthorizationCheck",
+    "SentObject": "codersdk.AuthorizationObject",
     "SyncMapping": "codersdk.IDPSyncMapping[string]",
     "_AppStatus": "agentsdk.PatchAppStatus",
     "_AwsIdentity": "agentsdk.AWSInstanceIdentityToken",
@@ -38,6 +40,8 @@ GO_STRUCTS: Final[Mapping[str, str]] = {
 _LEVEL: Final = "codersdk.WorkspaceAgentPortShareLevel"
 _TRANSITION: Final = "codersdk.WorkspaceTransition"
 GO_FIELDS: Final[Mapping[str, str]] = {
+    "AuthorizationCheck.action": "codersdk.RBACAction",
+    "AuthorizationObject.resource_type": "codersdk.RBACResource",
     "ConvertLoginRequest.to_type": "codersdk.LoginType",
     "CreateGroupRequest.quota_allowance": "int",
     "CreateTemplateRequest.cors_behavior": "codersdk.CORSBehavior",
@@ -54,6 +58,7 @@ GO_FIELDS: Final[Mapping[str, str]] = {
     "CreateUserRequestWithOrgs.user_status": "codersdk.UserStatus",
     "CreateWorkspaceBuildOnSuccessRequest.transition": _TRANSITION,
     "CreateWorkspaceBuildRequest.log_level": "codersdk.ProvisionerLogLevel",
+    "CreateWorkspaceBuildRequest.state": "[]uint8",
     "CreateWorkspaceBuildRequest.reason": "codersdk.CreateWorkspaceBuildReason",
     "CreateWorkspaceBuildRequest.transition": _TRANSITION,
     "CreateWorkspaceRequest.automatic_updates": "codersdk.AutomaticUpdates",
@@ -76,6 +81,7 @@ GO_FIELDS: Final[Mapping[str, str]] = {
     "UpdateWorkspaceACL.group_roles": "map[string]codersdk.WorkspaceRole",
     "UpdateWorkspaceACL.user_roles": "map[string]codersdk.WorkspaceRole",
     "UpdateWorkspaceAutomaticUpdatesRequest.automatic_updates": "codersdk.AutomaticUpdates",
+    "UpdateWorkspaceBuildStateRequest.state": "[]uint8",
     "UpdateWorkspaceSharingSettingsRequest.shareable_workspace_owners": "codersdk.ShareableWorkspaceOwners",
     "UpsertWorkspaceAgentPortShareRequest.port": "int32",
     "UpsertWorkspaceAgentPortShareRequest.protocol": "codersdk.WorkspaceAgentPortShareProtocol",

@@ -46,6 +46,7 @@ _AT_ONCE = 32 << 10
 _MISSING = msgspec.UNSET
 Hint: TypeAlias = type | UnionType | GenericAlias
 Zero: TypeAlias = Json | Callable[[], Json] | msgspec.UnsetType
+Fill: TypeAlias = Callable[[Json, tuple[str, ...]], Json]
 
 
 async def read_body(kind: type[T]) -> T:
@@ -231,7 +232,7 @@ def with_zeros(document: Mapping[str, Json], kind: type[msgspec.Struct], path: t
     fields = _fields(kind)
     lowered: dict[str, str] | None = None
     filled: JsonObject = {}
-    for name, zero, nested, nullable, integer in fields:
+    for name, zero, fill, nullable, integer in fields:
         value = document.get(name, _MISSING)
         if value is _MISSING:
             # Go matches keys without regard to case when the exact key is absent.
@@ -249,12 +250,8 @@ def with_zeros(document: Mapping[str, Json], kind: type[msgspec.Struct], path: t
         elif integer and type(value) is int and not fits_integer(value, integer):
             place = ".".join((short_name(go_struct(kind)), *path, name))
             raise Invalid(BAD_BODY, explain_type(value, integer, place))
-        elif nested is not None:
-            if isinstance(value, dict):
-                filled[name] = with_zeros(value, nested, (*path, name))
-            elif isinstance(value, list):
-                inner = (*path, name)
-                filled[name] = [with_zeros(v, nested, inner) if isinstance(v, dict) else v for v in value]
+        elif fill is not None:
+            filled[name] = fill(value, (*path, name))
     return filled
 
 
@@ -264,9 +261,9 @@ def _other_spellings(document: Mapping[str, Json], names: Set[str]) -> dict[str,
 
 
 @functools.cache
-def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, Zero, type[msgspec.Struct] | None, bool, str], ...]:
-    """Return (wire name, zero value or _MISSING when the field has its own default, nested struct, nullable, Go type of
-    an integer)."""
+def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, Zero, Fill | None, bool, str], ...]:
+    """Return (wire name, zero value or _MISSING when the field has its own default, function that fills what is inside,
+    nullable, Go type of an integer)."""
     hints = typing.get_type_hints(kind)
     result = []
     for info in msgspec.structs.fields(kind):
@@ -276,7 +273,7 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, Zero, type[msgspec.S
         nullable = type(None) in options
         zero = _MISSING if has_default else None if nullable else _zero(options[0])
         integer = (field_type(kind, info.encode_name) or "int64") if int in options else ""
-        result.append((info.encode_name, zero, _nested(options), nullable, integer))
+        result.append((info.encode_name, zero, _filler(options), nullable, integer))
     return tuple(result)
 
 
@@ -286,13 +283,34 @@ def _options(hint: Hint) -> tuple[Hint, ...]:
     return (hint,)
 
 
-def _nested(options: tuple[Hint, ...]) -> type[msgspec.Struct] | None:
+def _filler(options: tuple[Hint, ...]) -> Fill | None:
+    """Return the function that fills a value of one of the types, or None where nothing is inside of it. Go reads null
+    as an item of a list or map as the item's zero value, too."""
     for option in options:
-        if typing.get_origin(option) is list:
-            option = typing.get_args(option)[0]
+        origin, arguments = typing.get_origin(option), typing.get_args(option)
+        if origin in (list, dict) and arguments:
+            item = _options(arguments[-1])
+            zero = _MISSING if type(None) in item else _zero(item[0])
+            return functools.partial(_fill_items, _filler(item), zero)
         if isinstance(option, type) and issubclass(option, msgspec.Struct):
-            return option
+            return functools.partial(_fill_struct, option)
     return None
+
+
+def _fill_struct(kind: type[msgspec.Struct], value: Json, path: tuple[str, ...]) -> Json:
+    return with_zeros(value, kind, path) if isinstance(value, dict) else value
+
+
+def _fill_items(fill: Fill | None, zero: Zero, value: Json, path: tuple[str, ...]) -> Json:
+    def filled(item: Json) -> Json:
+        if item is None:
+            made = zero() if callable(zero) else zero
+            return None if isinstance(made, msgspec.UnsetType) else made
+        return item if fill is None else fill(item, path)
+
+    if isinstance(value, list):
+        return [filled(item) for item in value]
+    return {key: filled(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _zero(hint: Hint) -> Zero:

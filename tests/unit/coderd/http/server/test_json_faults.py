@@ -75,3 +75,12 @@ def test_fault_has_the_recorded_words(body: str, detail: str) -> None:
     with pytest.raises(Invalid) as refused:
         parse_body(body.encode(), CreateThing)
     assert (refused.value.message, refused.value.detail) == (BAD_BODY, detail)
+
+
+def test_null_items_are_zero() -> None:
+    """As Go reads them: null leaves an item of a list or map as it was made."""
+    body = parse_body(
+        b'{"email": "a", "ids": [null], "parameters": [null, {"name": null}], "labels": {"a": null}}', CreateThing
+    )
+    assert (body.ids, body.labels) == ([UUID(int=0)], {"a": ""})
+    assert body.parameters == [Parameter(""), Parameter("")]
