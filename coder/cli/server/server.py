@@ -18,7 +18,7 @@ from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.log_files import open_logs
 from coder.cli.core.options import GLOBAL_OPTIONS
-from coder.cli.core.suggestions import misspelt_variables
+from coder.cli.core.suggestions import misspelt_variables, quoted_variables
 from coder.cli.declarations.server.server import SERVER, ServerOptions
 from coder.cli.provisioning.builtin_daemons import builtin_daemons
 from coder.cli.server.process_modules import load_late_modules
@@ -73,10 +73,12 @@ def _run(invocation: Invocation[ServerOptions]) -> int:
 
 
 def _warn_of_misspelt_variables(invocation: Invocation[ServerOptions]) -> None:
-    """Log variables that look like a misspelt setting: nothing reads them, and their value has no effect."""
-    known = (option.env for option in (*OPTIONS, *GLOBAL_OPTIONS))
+    """Log variables that look like a misspelt setting, which nothing reads, and values that kept quotation marks."""
+    known = [option.env for option in (*OPTIONS, *GLOBAL_OPTIONS)]
     for name, meant in misspelt_variables(invocation.env, known):
         get_logger("server").warn("an unknown variable has no effect", variable=name, did_you_mean=meant)
+    for name in quoted_variables(invocation.env, known):
+        get_logger("server").warn("the quotation marks around a variable's value are part of it", variable=name)
 
 
 def _check_machine(config: ServerConfig) -> None:
