@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from coder.base.errors import CoderError
+from coder.base.written_text import read_written
 from coder.cli.core.command import Invocation
 from coder.cli.declarations.agents.credentials import CredentialOptions
 
@@ -15,8 +16,8 @@ def read_token_option(invocation: Invocation[CredentialOptions]) -> str:
     if token or not path:
         return token
     try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
+        return read_written(Path(path)).strip()
+    except (OSError, UnicodeError) as error:
         raise CoderError("agent_token", f"cannot read the agent's token from {path}") from error
 
 
