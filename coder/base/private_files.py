@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 PRIVATE = 0o600
@@ -40,14 +41,19 @@ def keep_access(replaced: Path, new: Path) -> None:
 
 
 def replace_file(new: Path, path: Path) -> None:
-    """Rename `new` to `path`, replacing it in one step. Raises OSError.
+    """Rename `new` to `path`, replacing it in one step. Raises OSError."""
+    when_free(lambda: new.replace(path))
 
-    Windows does not replace a file that another program holds open; antivirus programs hold new files for moments.
+
+def when_free(change: Callable[[], object]) -> None:
+    """Change a file, waiting for a moment while another program holds it open. Raises OSError.
+
+    Windows does not replace or remove such a file; antivirus programs hold new files for moments.
     """
     end = time.monotonic() + HELD_SECONDS
     while True:
         try:
-            new.replace(path)
+            change()
         except OSError as error:
             if getattr(error, "winerror", None) not in _HELD or time.monotonic() > end:
                 raise
