@@ -259,6 +259,9 @@ trap {
 
 $protocols = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
 [Net.ServicePointManager]::SecurityProtocol = $protocols
+# Windows' own proxy settings hold no login: a proxy that wants one gets that of the user.
+$proxy = [Net.WebRequest]::DefaultWebProxy
+if ($proxy) { $proxy.Credentials = [Net.CredentialCache]::DefaultNetworkCredentials }
 $binaryUrl = "${ACCESS_URL}bin/coder-windows-${ARCH}.exe"
 # VS Code's remote extension requires this name: it finds the parent of its shell by it.
 $binary = Join-Path $env:TEMP "sshd.exe"
@@ -308,7 +311,8 @@ if ($version -notlike "*Coder*") {
 	throw "what $binaryUrl gave is not the agent (it does not answer to --version)"
 }
 
-Write-Output "coder: connecting to ${ACCESS_URL}"
+Write-Output "coder: connecting to ${ACCESS_URL}; this machine is attached until you sign out"
+Write-Output "coder: to keep it attached, run as administrator: & '$binary' agent install --agent-url ${ACCESS_URL}"
 # In a container the script is the main process and has to stay; elsewhere the agent must outlive this window.
 $inContainer = (Get-Service -Name cexecsvc -ErrorAction SilentlyContinue) -ne $null
 if ($inContainer) {

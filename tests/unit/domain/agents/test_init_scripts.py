@@ -184,7 +184,7 @@ if [ "$n" -eq 0 ]; then head -c 20 "$PROGRAM" >"$1"; else cat "$PROGRAM" >"$1"; 
 
 def fetched(folder: Path, checksum: str, fetch: str = 'cat "$PROGRAM" >"$1"\n', **more: Any) -> tuple[int, str]:
     """Run the script with a server that answers with `checksum`, a shell command; Ctrl+C ends its second try."""
-    given = {"PROGRAM": str(folder / "program"), "STATE": str(folder / "state")}
+    given: dict[str, Any] = {"PROGRAM": str(folder / "program"), "STATE": str(folder / "state")}
     more = {"tools_of_system": ("sha256sum",), **more}
     return started(folder, RUNS, curl=SUMS.format(checksum=checksum) + fetch, **given, **more)
 
