@@ -6,6 +6,7 @@ HTTPS_PROXY with the login in its URL, and the error for its answer 407 says so.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ _KEY = r"Software\Microsoft\Windows\CurrentVersion\Internet Settings"
 
 def desktop_proxies() -> dict[str, str]:
     """Return the proxies of this user's desktop, as `environment_proxies` does; none on other systems."""
-    return registry_proxies(_read_registry()) if sys.platform == "win32" else {}
+    return registry_proxies(_read_registry())
 
 
 def registry_proxies(values: Mapping[str, object]) -> dict[str, str]:
@@ -49,19 +50,14 @@ def _exception(entry: str) -> str:
     return name
 
 
-if sys.platform == "win32":
-
-    def _read_registry() -> dict[str, object]:
+def _read_registry() -> dict[str, object]:
+    """Return the user's settings; none for an account without them, as a service's."""
+    values: dict[str, object] = {}
+    if sys.platform == "win32":
         import winreg
 
-        values: dict[str, object] = {}
-        try:
-            with winreg.OpenKey(winreg.HKEY_CURRENT_USER, _KEY) as key:
-                for name in ("ProxyEnable", "ProxyServer", "ProxyOverride"):
-                    try:
-                        values[name] = winreg.QueryValueEx(key, name)[0]
-                    except OSError:
-                        continue  # not set
-        except OSError:
-            pass  # an account without such settings, as a service's
-        return values
+        with contextlib.suppress(OSError), winreg.OpenKey(winreg.HKEY_CURRENT_USER, _KEY) as key:
+            for name in ("ProxyEnable", "ProxyServer", "ProxyOverride"):
+                with contextlib.suppress(OSError):  # not set
+                    values[name] = winreg.QueryValueEx(key, name)[0]
+    return values

@@ -1,14 +1,12 @@
 """The built Windows program under Wine: the command line, and an agent attached to a server on this machine.
 
-PowerShell is not to be had here; the steps of the init script are done by hand: fetch, compare the hash, start.
+PowerShell is not to be had here; the line that attaches a machine is executed by an interpreter of the test kit.
 Terminals go by WinPTY, because nothing comes out of Wine's ConPTY. Real Windows is not tested.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import shlex
 import subprocess
 from collections.abc import AsyncIterator, Iterator
@@ -19,9 +17,12 @@ from pathlib import Path
 import pytest
 import trio
 
+from coder.base.version import BUILD_VERSION
+from coder.domain.agents.init_scripts import attach_command
 from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
 from tests.kit.server.server_process import program_under_test
-from tests.kit.wine.machine import Machine, missing_tools, windows_path
+from tests.kit.wine.machine import Machine, WineHost, missing_tools, windows_path
+from tests.kit.wine.powershell import Session
 
 BUILT = os.environ.get("CODER_TEST_WINDOWS_PROGRAM", "")
 pytestmark = [
@@ -53,19 +54,17 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fetched]:
 
 
 @asynccontextmanager
-async def attached(installed: Fetched, tmp_path: Path) -> AsyncIterator[AgentWorld]:
-    """A workspace whose agent is the Windows program."""
+async def attached(installed: Fetched, tmp_path: Path, *flags: str, **more: str) -> AsyncIterator[AgentWorld]:
+    """A workspace whose agent is the Windows program, attached by the line that the product prints."""
     (tmp_path / "site/bin").mkdir(parents=True)
     (tmp_path / "site/bin/coder-windows-amd64.exe").symlink_to(BUILT)
     async with workspace_world(site_dir=str(tmp_path / "site")) as view:
-        script = (await view.world.get("/api/v2/init-script/windows/amd64", token="")).text
-        (url,) = re.findall(r'\$binaryUrl = "([^"]+)"', script)
-        wanted = (await view.world.client.get(f"{url}.sha256")).text.split()[0]
-        with installed.program.open("rb") as file:
-            assert hashlib.file_digest(file, "sha256").hexdigest() == wanted
-        env = {"CODER_AGENT_URL": view.world.url, "CODER_AGENT_TOKEN": view.token, "CODER_AGENT_AUTH": "token"}
+        line = attach_command(view.world.url, "windows", "amd64", view.token)
+        program, words, env = await trio.to_thread.run_sync(started_by, line, installed)
+        assert (program, words) == (windows_path(installed.program), ["agent"])
         log = tmp_path / "log"
-        async with installed.machine.agent(installed.program, installed.cache, env, log) as process:
+        given = {**env, "TEMP": "C:\\windows\\temp", **more}
+        async with installed.machine.agent(installed.program, installed.cache, given, log, *flags) as process:
 
             async def connected() -> bool:
                 assert process.poll() is None, log.read_text()
@@ -73,6 +72,21 @@ async def attached(installed: Fetched, tmp_path: Path) -> AsyncIterator[AgentWor
 
             await eventually(connected, seconds=120)
             yield view
+
+
+def started_by(line: str, installed: Fetched) -> tuple[str, list[str], dict[str, str]]:
+    """Execute a line of PowerShell; returns the program that it starts, with arguments and environment."""
+    folder = installed.program.parent
+    host = WineHost(installed.machine, installed.cache, folder)
+    session = Session(host, {"TEMP": windows_path(folder)})
+    session.statics = {
+        "[Net.ServicePointManager]::SecurityProtocol": 0,
+        "[Net.SecurityProtocolType]::Tls12": 3072,
+        "[Net.WebRequest]::DefaultWebProxy": None,
+    }
+    session.execute(line)
+    (started,) = host.started
+    return started
 
 
 async def over_ssh(
@@ -135,3 +149,18 @@ async def test_agent_serves_files(installed: Fetched, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         assert b"Remote working directory: /C:/users/" in done.stdout and b"win.ini" in done.stdout
         assert (tmp_path / "back").read_bytes() == sent.read_bytes()
+
+
+async def test_agent_upgrades_itself(installed: Fetched, tmp_path: Path) -> None:
+    """An older agent starts the server's program, and waits for it."""
+    before = BUILD_VERSION.replace("v2.34", "v2.33")
+    async with attached(installed, tmp_path, "--self-upgrade", WINE_OLD_VERSION=before) as view:
+
+        async def upgraded() -> bool:
+            return bool((await view.agent())["version"] == BUILD_VERSION)
+
+        await eventually(upgraded, seconds=180)
+        log = (tmp_path / "log").read_text()
+        assert "took over from another program" in log and before in log
+        done = await over_ssh(view, tmp_path, "ssh", "dev", "exit 3")
+        assert done.returncode == 3
