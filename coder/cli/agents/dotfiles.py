@@ -7,6 +7,7 @@ are linked into the home directory (dotfile_links.py). A conflicting file is ren
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from coder.cli.agents.dotfile_links import link_dotfiles, top_entries
 from coder.cli.agents.dotfiles_clone import Clone
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
+from coder.cli.core.edition import is_windows
 from coder.cli.declarations.agents.dotfiles import DOTFILES, DotfilesOptions
 from coder.cli.ui.output import confirm
 
@@ -55,11 +57,26 @@ def _install(invocation: Invocation[DotfilesOptions], folder: Path, script: Path
     )
     if not os.access(script, os.X_OK):
         script.chmod(script.stat().st_mode | 0o100)
-    done = subprocess.run([str(script)], cwd=folder, check=False)
+    command = [str(script)]
+    if is_windows():  # which starts no scripts; Git for Windows brings a shell
+        command = [find_shell(), str(script)]
+    done = subprocess.run(command, cwd=folder, check=False)
     if done.returncode != 0:
         raise CoderError("dotfiles", f"the install script exited with code {done.returncode}")
     sys.stdout.write("Dotfiles installation complete.\n")
     return 0
+
+
+def find_shell() -> str:
+    """Return the POSIX shell of Git for Windows. Raise CoderError without one. `bash` alone may be that of WSL, which
+    runs in another machine."""
+    git = shutil.which("git")
+    for folder in Path(git).parents if git else ():
+        if (shell := folder / "bin" / "bash.exe").is_file():
+            return str(shell)
+    raise CoderError(
+        "dotfiles", "no shell was found to run the install script", "Install Git for Windows, which has one."
+    )
 
 
 def _link_all(invocation: Invocation[DotfilesOptions], folder: Path) -> int:
