@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -164,3 +165,45 @@ async def test_agent_upgrades_itself(installed: Fetched, tmp_path: Path) -> None
         assert "took over from another program" in log and before in log
         done = await over_ssh(view, tmp_path, "ssh", "dev", "exit 3")
         assert done.returncode == 3
+
+
+async def test_session_is_private_and_used(installed: Fetched, tmp_path: Path) -> None:
+    """`coder login` writes a file that only its owner can read; Wine shows access lists as modes."""
+    (tmp_path / "site/bin").mkdir(parents=True)
+    cache = {"CODER_BINARY_CACHE": windows_path(installed.cache)}
+
+    def run(*words: str) -> subprocess.CompletedProcess[bytes]:
+        return installed.machine.run("wine", str(installed.program), *words, env=cache)
+
+    async with workspace_world(site_dir=str(tmp_path / "site")) as view:
+        done = await trio.to_thread.run_sync(run, "login", view.world.url, "--token", view.world.token)
+        assert done.returncode == 0, done.stderr
+        (folder,) = installed.machine.drive.glob("users/*/AppData/Roaming/coderv2")
+        assert len((folder / "session").read_text()) > 20
+        assert stat.S_IMODE((folder / "session").stat().st_mode) & 0o007 == 0
+        listed = await trio.to_thread.run_sync(run, "list", "--column", "workspace")
+        assert b"dev" in listed.stdout, listed.stderr
+        written = await trio.to_thread.run_sync(run, "config-ssh", "--yes")
+        assert written.returncode == 0, written.stderr
+    (config,) = installed.machine.drive.glob("users/*/.ssh/config")
+    text = config.read_text()
+    assert (
+        f'ProxyCommand "{windows_path(installed.program)}" --global-config "C:\\users\\' in text and "Match" not in text
+    )
+    assert b"\r" not in config.read_bytes() and stat.S_IMODE(config.stat().st_mode) & 0o007 == 0
+
+
+def test_service_definition_is_printed(installed: Fetched) -> None:
+    """Wine's scheduler runs no tasks; the steps are printed, with the token left out."""
+    words = ["agent", "install", "--dry-run", "--agent-url", "https://x.example", "--agent-token", "secret-token"]
+    cache = {"CODER_BINARY_CACHE": windows_path(installed.cache)}
+    done = installed.machine.run("wine", str(installed.program), *words, env=cache)
+    text = done.stdout.decode()
+    assert done.returncode == 0 and "secret-token" not in text and "<LogonType>S4U</LogonType>" in text
+    assert "run schtasks /Create /TN coder-agent /XML" in text and "AppData\\Local\\coder-agent\\coder.exe" in text
+
+
+def test_script_socket_is_refused(installed: Fetched) -> None:
+    cache = {"CODER_BINARY_CACHE": windows_path(installed.cache)}
+    done = installed.machine.run("wine", str(installed.program), "exp", "sync", "ping", env=cache)
+    assert done.returncode == 1 and b"no socket for scripts on this system" in done.stderr

