@@ -312,7 +312,7 @@ if ($version -notlike "*Coder*") {
 }
 
 Write-Output "coder: connecting to ${ACCESS_URL}; this machine is attached until you sign out"
-Write-Output "coder: to keep it attached, run as administrator: & '$binary' agent install --agent-url ${ACCESS_URL}"
+Write-Output "coder: to keep it attached, run as administrator: & `"$binary`" agent install --agent-url ${ACCESS_URL}"
 # In a container the script is the main process and has to stay; elsewhere the agent must outlive this window.
 $inContainer = (Get-Service -Name cexecsvc -ErrorAction SilentlyContinue) -ne $null
 if ($inContainer) {

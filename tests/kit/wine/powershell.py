@@ -357,10 +357,14 @@ def _string(session: Session, node: tree_sitter.Node) -> str:
     out, at = "", 1
     for child in inner.children:
         if child.type in {"variable", "sub_expression"}:
-            out += raw[at : child.start_byte - start].decode()
+            out += _unescaped(raw[at : child.start_byte - start].decode())
             out += _shown(_value(session, child))
             at = child.end_byte - start
-    return out + raw[at:].decode().rstrip().removesuffix('"')
+    return out + _unescaped(raw[at:].decode().rstrip().removesuffix('"'))
+
+
+def _unescaped(text: str) -> str:
+    return text.replace('`"', '"')
 
 
 def _shown(value: Any) -> str:

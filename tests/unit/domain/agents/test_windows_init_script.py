@@ -15,7 +15,7 @@ from tests.kit.wine.powershell import Session
 URL = "https://coder.example.com"
 PROGRAM = b"MZ program"
 SUM = f"{hashlib.sha256(PROGRAM).hexdigest()}  coder-windows-amd64.exe\n".encode()
-TEMP = "C:\\Users\\Zoë Müller\\AppData\\Local\\Temp"
+TEMP = "C:\\Users\\Zoë O'Müller\\AppData\\Local\\Temp"
 BINARY = f"{TEMP}\\sshd.exe"
 
 
@@ -99,7 +99,7 @@ def test_line_starts_verified_program(arch: str) -> None:
     assert env["CODER_AGENT_TOKEN"] == "T" and env["CODER_AGENT_URL"] == f"{URL}/"
     assert env["CODER_AGENT_AUTH"] == "token"
     assert session.statics["[Net.ServicePointManager]::SecurityProtocol"] & 3072
-    assert machine.slept == [] and f"& '{BINARY}' agent install" in session.output[-1]
+    assert machine.slept == [] and f'& "{BINARY}" agent install' in session.output[-1]
     assert any("Windows 11 on arm64" in line for line in session.output) is (arch == "arm64")
 
 
