@@ -18,7 +18,7 @@ from tests.kit.wine.machine import Machine, distribution, missing_tools, windows
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "build"))
-from desktop import collect  # noqa: E402
+from desktop import collect, program  # noqa: E402
 
 FOUND = distribution()
 pytestmark = [
@@ -41,6 +41,7 @@ def checks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     programs.mkdir()
     for path in (*python.glob("*.exe"), *python.glob("*.dll"), *(python / "lib").glob("vcruntime*.dll")):
         shutil.copyfile(path, programs / path.name)
+    program.make_stable_abi(programs)
     shutil.copyfile(ROOT / "tests/kit/wine/sitecustomize.py", programs / "sitecustomize.py")
     shutil.copytree(packages / "trio_asyncio", programs / "trio_asyncio")
     for name in collect.PATCHES:

@@ -10,7 +10,7 @@ import os
 import shlex
 import stat
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +20,10 @@ import trio
 
 from coder.base.version import BUILD_VERSION
 from coder.domain.agents.init_scripts import attach_command
+from coder.rpc.proto import provisioner_pb2
 from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
 from tests.kit.server.server_process import program_under_test
-from tests.kit.wine.machine import Machine, WineHost, missing_tools, windows_path
+from tests.kit.wine.machine import COMPILER, Machine, WineHost, missing_tools, windows_path
 from tests.kit.wine.powershell import Session
 
 BUILT = os.environ.get("CODER_TEST_WINDOWS_PROGRAM", "")
@@ -55,11 +56,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fetched]:
 
 
 @asynccontextmanager
-async def attached(installed: Fetched, tmp_path: Path, *flags: str, **more: str) -> AsyncIterator[AgentWorld]:
+async def attached(
+    installed: Fetched, tmp_path: Path, *flags: str, scripts: Sequence[provisioner_pb2.Script] = (), **more: str
+) -> AsyncIterator[AgentWorld]:
     """A workspace whose agent is the Windows program, attached by the line that the product prints."""
     (tmp_path / "site/bin").mkdir(parents=True)
     (tmp_path / "site/bin/coder-windows-amd64.exe").symlink_to(BUILT)
-    async with workspace_world(site_dir=str(tmp_path / "site")) as view:
+    fields = {"scripts": list(scripts)}
+    async with workspace_world(site_dir=str(tmp_path / "site"), agent_fields=fields) as view:
         line = attach_command(view.world.url, "windows", "amd64", view.token)
         program, words, env = await trio.to_thread.run_sync(started_by, line, installed)
         assert (program, words) == (windows_path(installed.program), ["agent"])
@@ -131,6 +135,51 @@ async def test_agent_runs_commands(installed: Fetched, tmp_path: Path) -> None:
         shell = b"echo in a terminal %CODER%\rexit 5\r"
         terminal = await over_ssh(view, tmp_path, "ssh", "-tt", "dev", data=shell)
         assert b"in a terminal true" in terminal.stdout
+
+
+COPY = """#include <fcntl.h>
+#include <io.h>
+#include <stdio.h>
+int main(void) {
+    static char block[1 << 16];
+    int size;
+    _setmode(0, _O_BINARY);
+    _setmode(1, _O_BINARY);
+    while ((size = _read(0, block, sizeof block)) > 0) _write(1, block, size);
+    return 3;
+}
+"""
+
+
+async def test_agent_carries_bytes(installed: Fetched, tmp_path: Path) -> None:
+    """Input and output of a command are bytes, also those that end lines or files on Windows."""
+    source, program = tmp_path / "copy.c", installed.machine.drive / "copy.exe"
+    source.write_text(COPY)
+    await trio.run_process([COMPILER, "-o", str(program), str(source)])
+    data = b"\r\n\x1a\x00\xff" + os.urandom(20_000_000)
+    async with attached(installed, tmp_path) as view:
+        done = await over_ssh(view, tmp_path, "ssh", "dev", "C:\\copy.exe", data=data)
+        assert done.returncode == 3 and done.stdout == data, done.stderr
+        host, port = view.world.url.removeprefix("http://").split(":")
+        request = f"GET /healthz HTTP/1.0\r\nHost: {host}\r\n\r\n".encode()
+        forwarded = await over_ssh(view, tmp_path, "ssh", "-W", f"{host}:{port}", "dev", data=request)
+        assert forwarded.stdout.startswith(b"HTTP/1."), forwarded.stderr
+
+
+async def test_scripts_log_and_fail(installed: Fetched, tmp_path: Path) -> None:
+    scripts = [
+        provisioner_pb2.Script(display_name="Good", script="echo from %CODER%", run_on_start=True),
+        provisioner_pb2.Script(display_name="Bad", script="echo wrong 1>&2& exit 9", run_on_start=True),
+    ]
+    async with attached(installed, tmp_path, scripts=scripts) as view:
+
+        async def failed() -> bool:
+            return bool((await view.agent())["lifecycle_state"] == "start_error")
+
+        await eventually(failed, seconds=120)
+        logs = (await view.world.get(f"/api/v2/workspaceagents/{view.agent_id}/logs")).json()
+        text = [line["output"].strip() for line in logs]
+        assert "from true" in text and "wrong" in text, text
 
 
 async def test_agent_serves_files(installed: Fetched, tmp_path: Path) -> None:
