@@ -1,8 +1,8 @@
 # mypy: disable-error-code="attr-defined,unreachable"
 """Checks of code for Windows, run by Python for Windows under Wine from these sources; prints a JSON document.
 
-Arguments: a folder for files. Each check is a function of a folder; its result is compared in
-`tests/system/test_windows_files.py`.
+Arguments: a folder for files, and the names of checks; the agent is imported by those that need it. Each check is a
+function of a folder; its result is compared in `tests/system/test_windows_files.py`.
 """
 
 from __future__ import annotations
@@ -16,18 +16,13 @@ import traceback
 from dataclasses import replace
 from pathlib import Path
 
-from coder.agent.platform import system
-from coder.agent.upgrade.folder import ensure_private, locked
-from coder.agent.upgrade.handover import Handover, Restart, replace_program, take_over
-from coder.agent.upgrade.outcomes import UpgradeNotNowError
-from coder.agent.upgrade.supervisor import find_supervisor, report_takeover
 from coder.base import private_files
 from coder.base.atomic_file import write_atomically
 from coder.base.private_files import open_private, replace_file
+from coder.base.sddl import others_can_write
 from coder.base.windows_access import access_list, user_sid
-from coder.cli.agents.agent_install import _replace_program
 
-STATE = Handover("v1", "v2", "", [(1, 2.0)], b"manifest", [], [], None, digest="aa")
+MANIFEST = b"manifest"
 
 
 def private_file(folder: Path) -> dict[str, object]:
@@ -83,6 +78,8 @@ def held_file(folder: Path) -> list[str]:
 
 def running_program(folder: Path) -> list[bool]:
     """An installed program is replaced while it runs."""
+    from coder.cli.agents.agent_install import _replace_program
+
     installed, source = folder / "inst alled.exe", folder / "download"
     shutil.copyfile(sys.executable, installed)
     source.write_bytes(b"newer")
@@ -96,8 +93,18 @@ def running_program(folder: Path) -> list[bool]:
     return [runs, installed.read_bytes() == b"newer"]
 
 
-def private_folder(folder: Path) -> list[str]:
+def private_folder(folder: Path) -> list[bool]:
+    """A folder that is made for one user is private; one with the list of its parent is not."""
+    (folder / "own").mkdir(mode=0o700)
+    (folder / "plain").mkdir()
+    return [others_can_write(access_list(folder / name), user_sid()) for name in ("own", "plain")]
+
+
+def locked_folder(folder: Path) -> list[str]:
     """The folder of newer programs is private and locked by one agent."""
+    from coder.agent.upgrade.folder import ensure_private, locked
+    from coder.agent.upgrade.outcomes import UpgradeNotNowError
+
     results = []
     made = folder / "upgrade"
     ensure_private(made)
@@ -121,31 +128,38 @@ succeed({connects})
 
 def succeed(connects: bool) -> None:
     """The newer program: it takes the state over, and ends with a code that says what it got."""
+    from coder.agent.upgrade.handover import take_over
+    from coder.agent.upgrade.supervisor import find_supervisor, report_takeover
+
     supervised, state = find_supervisor(os.environ), take_over(os.environ)
     if not connects:
         raise SystemExit(4)
     report_takeover()
-    raise SystemExit(7 if supervised and state is not None and state.manifest == STATE.manifest else 8)
+    raise SystemExit(7 if supervised and state is not None and state.manifest == MANIFEST else 8)
 
 
 def successor(folder: Path) -> list[object]:
     """A newer program is started with the state; one that ends before it has connected falls back."""
+    from coder.agent.platform import system
+    from coder.agent.upgrade.handover import Handover, Restart, replace_program
+
+    state = Handover("v1", "v2", "", [(1, 2.0)], MANIFEST, [], [], None, digest="aa")
     results: list[object] = [system.HAS_EXECVE]
     for program, connects in ((folder / "missing.exe", False), (sys.executable, False), (sys.executable, True)):
         restart = Restart(("-c", SUCCESSOR.format(connects=connects)), dict(os.environ))
         try:
-            results.append(replace_program(replace(STATE, program=str(program)), restart).refused.partition(":")[0])
+            results.append(replace_program(replace(state, program=str(program)), restart).refused.partition(":")[0])
         except SystemExit as end:
             results.append(end.code)
     return results
 
 
-CHECKS = (private_file, open_flags, held_file, running_program, private_folder, successor)
+CHECKS = (private_file, open_flags, held_file, private_folder, running_program, locked_folder, successor)
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, names: list[str]) -> None:
     found: dict[str, object] = {}
-    for check in CHECKS:
+    for check in (check for check in CHECKS if check.__name__ in names):
         place = folder / check.__name__
         place.mkdir()
         try:
@@ -156,4 +170,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])
