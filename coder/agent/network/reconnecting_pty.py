@@ -61,6 +61,10 @@ class PtyService:
         for session in self._sessions.values():
             session.release()
 
+    def count(self) -> int:
+        """Return the number of terminals."""
+        return len(self._sessions)
+
     def handover_state(self) -> list[KeptTerminal]:
         """Return the sessions that the next program continues with."""
         return [session.handover_state(ident) for ident, session in self._sessions.items() if session.is_released]
