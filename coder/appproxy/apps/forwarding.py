@@ -180,7 +180,7 @@ class _Upload:
 
 
 async def _answer(
-    proxied: ProxyRequest, upstream_request: UpstreamRequest, connection: AppConnection, begun: Iterable[HttpEvent]
+    proxied: ProxyRequest, upstream_request: UpstreamRequest, connection: AppConnection, begun: Iterable[HttpEvent] = ()
 ) -> h11.InformationalResponse | None:
     """Pass the response on, of which `begun` was read; return the application's 101 if it is one."""
     pending = bytearray()

@@ -14,6 +14,7 @@ import trio
 
 from coder.appproxy.apps.app_pages import HEADERS, ErrorPage
 from coder.appproxy.apps.upstream import MAX_HEAD, READ_SIZE, Sent
+from coder.base.quick_lock import QuickLock
 from coder.domain.apps import app_headers
 from coder.net.bounded_http import BoundedHttp, HttpEvent
 
@@ -44,7 +45,7 @@ class _OneWriter(trio.abc.Stream):
     """Stream on which the tasks of both directions may write: one after the other."""
 
     def __init__(self, inside: trio.abc.Stream) -> None:
-        self._inside, self._writing = inside, trio.Lock()
+        self._inside, self._writing = inside, QuickLock()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         async with self._writing:
