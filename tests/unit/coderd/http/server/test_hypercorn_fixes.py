@@ -6,7 +6,6 @@ The server's work is counted: events parsed, requests served, bytes read.
 from __future__ import annotations
 
 import contextlib
-import errno
 import socket
 import ssl
 import struct
@@ -23,7 +22,6 @@ from coder.appproxy.http import listener
 from coder.appproxy.http.hypercorn_fixes import LINGER_BYTES, AnsweredEarly, PatientServer
 from coder.appproxy.http.listener import HttpServer
 from coder.appproxy.http.request_framing import FRAMING_SLACK
-from coder.base import log
 from coder.net.bounded_http import PIECES, BoundedHttp
 from tests.unit.appproxy.http.test_tls import certificate
 
