@@ -18,7 +18,7 @@ from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessag
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from coder.base.errors import CoderError
-from coder.base.quick_lock import QuickLock
+from coder.base.threads import QuickLock
 from coder.net.bounded_http import PIECES
 from coder.net.errors import HttpError, NetError, UnansweredUpgrade
 from coder.net.http1 import UPGRADE_TIMEOUT, Headers, upgrade

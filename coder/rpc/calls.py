@@ -19,8 +19,7 @@ from google.protobuf.message import DecodeError, Message
 from coder.base.errors import CoderError, explain_error, is_database_away
 from coder.base.exception_groups import single_failure
 from coder.base.log import STRANGERS_LINES, get_logger
-from coder.base.quick_lock import QuickLock
-from coder.base.threads import in_thread_or_here
+from coder.base.threads import QuickLock, in_thread_or_here
 from coder.rpc import drpc
 from coder.rpc.errors import DATABASE_AWAY_TEXT, UNAVAILABLE, RpcClosed, RpcError
 from coder.rpc.inbox import BufferedBytes, Inbox

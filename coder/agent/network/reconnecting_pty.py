@@ -25,7 +25,7 @@ from coder.agent.workspace.containers import Container
 from coder.agent.workspace.files import workdir
 from coder.base.json_types import Json, JsonObject
 from coder.base.log import get_logger
-from coder.base.quick_lock import QuickLock
+from coder.base.threads import QuickLock
 
 log = get_logger("agent.pty")
 

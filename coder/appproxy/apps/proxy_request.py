@@ -14,7 +14,7 @@ import trio
 
 from coder.appproxy.apps.app_pages import HEADERS, ErrorPage
 from coder.appproxy.apps.upstream import MAX_HEAD, READ_SIZE, Sent
-from coder.base.quick_lock import QuickLock
+from coder.base.threads import QuickLock
 from coder.domain.apps import app_headers
 from coder.net.bounded_http import BoundedHttp, HttpEvent
 

@@ -55,7 +55,7 @@ from coder.appproxy.http.request_framing import OneFraming
 from coder.appproxy.http.server_log import ServerLog
 from coder.appproxy.http.websocket_bounds import PING, BoundedWSStream
 from coder.base.log import STRANGERS_LINES, get_logger
-from coder.base.quick_lock import QuickLock
+from coder.base.threads import QuickLock
 
 WRITE_TIMEOUT = 20.0
 """Seconds one piece may wait for a peer that does not read; long enough for a phone in a lift."""

@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from coder.base.quick_lock import QuickLock
+from coder.base.threads import QuickLock
 
 
 async def test_free_lock_takes_no_turn() -> None:

@@ -148,7 +148,7 @@ async def _response(stream: trio.SocketStream, request: bytes, pieces: int) -> b
         if pieces > 1:
             await trio.sleep(0.02)  # of its own segment: the server may read it before the next
     received = b""
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         while not received.endswith((b"\r\n\r\n", b"ok")):
             piece = bytes(await stream.receive_some())
             received += piece
@@ -215,7 +215,7 @@ async def test_shutdown_ends_idle_connection() -> None:
         stream = await opened.connect()
         assert await _response(stream, GET, 1)
         opened.stopping.set()
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             assert await stream.receive_some() == b""
 
 
@@ -237,6 +237,6 @@ async def test_exchanges_share_one_connection() -> None:
                 assert await stream.receive_some()
         assert heads == [b"/app"] * 4
         await stream.send_eof()
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while await stream.receive_some():
                 pass
