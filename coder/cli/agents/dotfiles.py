@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from coder.cli.agents.dotfile_links import link_dotfiles, top_entries
 from coder.cli.agents.dotfiles_clone import Clone
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
+from coder.cli.core.edition import is_windows
 from coder.cli.declarations.agents.dotfiles import DOTFILES, DotfilesOptions
 from coder.cli.ui.output import confirm
 
@@ -66,6 +68,8 @@ def _install(invocation: Invocation[DotfilesOptions], folder: Path, script: Path
 
 def _run(script: Path, folder: Path) -> subprocess.CompletedProcess[bytes]:
     """Run a script; one without `#!` runs in sh, as a shell would do. Raises CoderError if it cannot be started."""
+    if is_windows():  # which starts no scripts; Git for Windows brings a shell
+        return subprocess.run([find_shell(), str(script)], cwd=folder, check=False)
     try:
         return subprocess.run([str(script)], cwd=folder, check=False)
     except OSError as error:
@@ -85,6 +89,18 @@ def _explain_start(script: Path, error: OSError) -> tuple[str, str]:
     if first.endswith(b"\r\n"):
         return f"{reason}: its lines end as on Windows", "Commit it with LF line ends (.gitattributes: *.sh eol=lf)."
     return f"{reason}: its interpreter {interpreter} does not exist", "Install it, or change the first line."
+
+
+def find_shell() -> str:
+    """Return the POSIX shell of Git for Windows. Raise CoderError without one. `bash` alone may be that of WSL, which
+    runs in another machine."""
+    git = shutil.which("git")
+    for folder in Path(git).parents if git else ():
+        if (shell := folder / "bin" / "bash.exe").is_file():
+            return str(shell)
+    raise CoderError(
+        "dotfiles", "no shell was found to run the install script", "Install Git for Windows, which has one."
+    )
 
 
 def _link_all(invocation: Invocation[DotfilesOptions], folder: Path) -> int:
