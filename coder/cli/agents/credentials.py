@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from coder.base.errors import CoderError
-from coder.base.written_text import read_written
 from coder.cli.core.command import Invocation
+from coder.cli.core.written_text import read_written
 from coder.cli.declarations.agents.credentials import CredentialOptions
 
 

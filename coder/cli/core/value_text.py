@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from coder.base.errors import CoderError
 from coder.base.json_types import Json
-from coder.base.written_text import read_written
 from coder.base.yaml_documents import YamlError, read_document
+from coder.cli.core.written_text import read_written
 
 if TYPE_CHECKING:
     from coder.domain.hcl.values import Value

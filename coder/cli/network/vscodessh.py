@@ -10,9 +10,9 @@ from pathlib import Path
 
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.base.written_text import read_written
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.parsing import parse
+from coder.cli.core.written_text import read_written
 from coder.cli.declarations.network.ssh import SSH
 from coder.cli.declarations.network.vscodessh import VSCODESSH, VscodesshOptions
 

@@ -9,11 +9,11 @@ from urllib.parse import quote
 from coder.api.people.user_secrets import UserSecret
 from coder.base.config import OptionValue
 from coder.base.errors import CoderError
-from coder.base.written_text import read_written
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
 from coder.cli.core.options import Options, YesOption
+from coder.cli.core.written_text import read_written
 from coder.cli.declarations.people.secrets import (
     CREATE,
     DELETE,

@@ -16,9 +16,9 @@ from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.base.threads import run_trio
-from coder.base.written_text import read_written
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
+from coder.cli.core.written_text import read_written
 from coder.cli.declarations.scaletest.agents import AGENTS, ScaletestAgentsOptions
 from coder.cli.scaletest.ledger import Ledger
 from coder.cli.scaletest.runs import percentiles, with_client

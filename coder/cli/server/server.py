@@ -106,8 +106,8 @@ def _check_machine(config: ServerConfig) -> None:
 def _yaml(path: str) -> dict[str, Json]:
     if not path:
         return {}
-    from coder.base.written_text import read_written
     from coder.base.yaml_documents import YamlError, read_document
+    from coder.cli.core.written_text import read_written
 
     try:
         content = read_document(read_written(Path(path).expanduser()))

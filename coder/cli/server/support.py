@@ -20,9 +20,9 @@ from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.base.errors import CoderError
 from coder.base.json_types import Json, as_list, as_object
 from coder.base.version import BUILD_VERSION
-from coder.base.written_text import read_written
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
+from coder.cli.core.written_text import read_written
 from coder.cli.declarations.server.support import BUNDLE, SupportBundleOptions
 from coder.cli.ui.output import confirm, say
 from coder.cli.workspaces.find_workspace import ask_for_workspace

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from coder.base.errors import CoderError
-from coder.base.written_text import read_written
 from coder.cli.agents.credentials import read_token_option
 from coder.cli.core.value_text import read_values
+from coder.cli.core.written_text import read_written
 from coder.cli.network.vscodessh import _read
 from coder.cli.scaletest.agents import _read_tokens
 from coder.cli.server.server import _yaml
