@@ -10,6 +10,7 @@ import os
 import shlex
 import stat
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,15 +18,21 @@ from pathlib import Path
 
 import pytest
 import trio
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from coder.base.version import BUILD_VERSION
 from coder.domain.agents.init_scripts import attach_command
 from coder.rpc.proto import provisioner_pb2
 from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.paths import ROOT
 from tests.kit.server.server_process import program_under_test
 from tests.kit.wine.machine import COMPILER, Machine, WineHost, missing_tools, windows_path
 from tests.kit.wine.powershell import Session
 
+sys.path.insert(0, str(ROOT / "build"))
+from release.keys import ReleaseKey
+
+RELEASE_KEY = ReleaseKey(Ed25519PrivateKey.from_private_bytes(b"\1" * 32))
 BUILT = os.environ.get("CODER_TEST_WINDOWS_PROGRAM", "")
 pytestmark = [
     pytest.mark.system,
@@ -113,6 +120,15 @@ def test_version_runs(installed: Fetched) -> None:
         "wine", str(installed.program), "version", env={"CODER_BINARY_CACHE": windows_path(installed.cache)}
     )
     assert done.stdout.startswith(b"Coder v2.34"), done.stderr
+
+
+@pytest.mark.parametrize(("content", "code"), [(b"released", 0), (b"changed", 1)])
+def test_release_is_verified(content: bytes, code: int, installed: Fetched, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(content)
+    (tmp_path / "file.minisig").write_text(RELEASE_KEY.minisign(b"released", "of a test"))
+    command = [str(installed.program), "verify", windows_path(tmp_path / "file"), "--key", RELEASE_KEY.public_line]
+    done = installed.machine.run("wine", *command, env={"CODER_BINARY_CACHE": windows_path(installed.cache)})
+    assert done.returncode == code and (code or b"of a test" in done.stdout), done.stderr
 
 
 def test_damaged_program_is_named(installed: Fetched, tmp_path: Path) -> None:

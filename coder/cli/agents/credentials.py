@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
 from pathlib import Path
 
 from coder.base.errors import CoderError
+from coder.base.written_text import read_written
 from coder.cli.core.command import Invocation
 from coder.cli.declarations.agents.credentials import CredentialOptions
 
@@ -18,8 +18,8 @@ def read_token_option(invocation: Invocation[CredentialOptions]) -> str:
     token, path = str(invocation.options.agent_token), invocation.options.agent_token_file
     if not token and path:
         try:
-            token = _decode(Path(path).read_bytes())
-        except (OSError, UnicodeDecodeError) as error:
+            token = read_written(Path(path))
+        except (OSError, UnicodeError) as error:
             raise CoderError("agent_token", f"cannot read the agent's token from {path}") from error
     token = token.strip()
     if not token.isprintable() or not token.isascii() or " " in token:
@@ -29,12 +29,6 @@ def read_token_option(invocation: Invocation[CredentialOptions]) -> str:
             "Copy it again: `coder external-workspaces agent-instructions` prints it in one line.",
         )
     return token
-
-
-def _decode(content: bytes) -> str:
-    """Return the text of a file, which PowerShell 5.1 writes in UTF-16, and Notepad in UTF-8 with a byte order mark."""
-    is_utf16 = content[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}
-    return content.decode("utf-16" if is_utf16 else "utf-8-sig")
 
 
 def require_token(invocation: Invocation[CredentialOptions]) -> str:
