@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from coder.base.private_files import PRIVATE, keep_access, open_private, replace_file
+from coder.base.files.private_files import PRIVATE, keep_access, open_private, replace_file
 
 BINARY = getattr(os, "O_BINARY", 0)
 """Flag without which Windows converts line ends."""

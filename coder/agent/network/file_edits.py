@@ -19,8 +19,8 @@ from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, js
 from coder.agent.network.whole_files import WHOLE_FILE_ROUTES
 from coder.agent.state import AgentState
 from coder.agent.workspace.files import NotRegularError, read_regular
+from coder.base.files.private_files import keep_access, open_private, replace_file
 from coder.base.json_types import Json, JsonObject, as_list, as_object
-from coder.base.private_files import keep_access, open_private, replace_file
 
 MAX_FILE, MAX_EDITED = 1 << 20, 16 << 20
 MAX_LINE = 1024

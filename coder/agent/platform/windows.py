@@ -28,8 +28,8 @@ import trio
 import winpty
 from trio_asyncio import trio_as_aio
 
-from coder.base.sddl import others_can_write
-from coder.base.windows_access import access_list, user_sid
+from coder.base.files.sddl import others_can_write
+from coder.base.files.windows_access import access_list, user_sid
 
 _kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
 
@@ -361,17 +361,10 @@ def start_successor(
     our console, if there is one. Raises OSError."""
     handle = msvcrt.get_osfhandle(descriptor)
     os.set_handle_inheritable(handle, True)
-    stdout, stderr = outputs
+    given = {**env, variable: str(handle)}
     flags = START["creationflags"] & subprocess.CREATE_NO_WINDOW
-    return subprocess.Popen(
-        argv,
-        env={**env, variable: str(handle)},
-        stdin=subprocess.PIPE,
-        stdout=stdout,
-        stderr=stderr,
-        close_fds=False,
-        creationflags=flags,
-    )
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": outputs[0], "stderr": outputs[1]}
+    return subprocess.Popen(argv, env=given, close_fds=False, creationflags=flags, **pipes)
 
 
 def why_not_private(folder: Path) -> str:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from coder.agent.disk import OpenDescriptor
 from coder.base.atomic_file import BINARY
+from coder.base.files.private_files import open_private
 from coder.base.json_types import JsonObject, as_list
-from coder.base.private_files import open_private
 
 SLOT_SIZE = 32 << 10
 _HEADER = struct.Struct(">IQI")

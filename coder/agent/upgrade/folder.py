@@ -17,8 +17,8 @@ import trio
 from coder.agent.disk import DISK_TIMEOUT, OpenDescriptor, on_disk
 from coder.agent.platform import system
 from coder.agent.upgrade.outcomes import UpgradeNotNowError
+from coder.base.files.private_files import open_private
 from coder.base.own_binary import own_binary
-from coder.base.private_files import open_private
 
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NAME = re.compile(rf"coder-[0-9a-f]{{16}}{re.escape(system.PROGRAM_SUFFIX)}")

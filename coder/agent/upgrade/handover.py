@@ -18,9 +18,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from coder.agent.platform import system
 from coder.agent.upgrade.signals import replay_signals, signals_to_pipe
-from coder.agent.upgrade.supervisor import run_successor
 from coder.base.errors import CoderError, explain_error
 from coder.base.open_files import lowered_open_files
 
@@ -133,9 +131,7 @@ def descriptors(handover: Handover) -> list[int]:
 
 def replace_program(handover: Handover, restart: Restart) -> Handover:
     """Replace this process by the other program. Returns only on failure: the state to continue with, with the reason
-    in `refused`. Where processes cannot do that, this one starts the other program and waits for it."""
-    if not system.HAS_EXECVE:
-        return run_successor(handover, restart)
+    in `refused`."""
     before, reason = {number: signal.signal(number, signal.SIG_IGN) for number in restart.caught}, ""
     try:
         with signals_to_pipe() as handover.signals:

@@ -14,14 +14,12 @@ import sys
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from coder.agent.platform import system
+from coder.agent.upgrade import handover as documents
+from coder.agent.upgrade.handover import Handover, Restart, decode, encode, replace_program
 from coder.base.errors import explain_error
 from coder.base.log import get_logger
-
-if TYPE_CHECKING:
-    from coder.agent.upgrade.handover import Handover, Restart
 
 VARIABLE = "CODER_AGENT_SUPERVISOR"
 """Environment variable with the started program's end of the pipe to the process that started it."""
@@ -82,13 +80,17 @@ def report_takeover() -> None:
         _own.report_takeover()
 
 
+def hand_over(handover: Handover, restart: Restart) -> Handover:
+    """Continue as the newer program, in this process where that is possible. Returns only on failure, as
+    `replace_program`."""
+    return replace_program(handover, restart) if system.HAS_EXECVE else run_successor(handover, restart)
+
+
 def run_successor(handover: Handover, restart: Restart) -> Handover:
     """Run newer programs until one ends that has taken over, then end with its exit code (SystemExit).
 
     Returns only on failure: the state to continue with in this process, with the reason in `refused`.
     """
-    from coder.agent.upgrade.handover import decode, encode
-
     if _own is not None:
         try:
             _own.pass_on(encode(handover))
@@ -114,12 +116,10 @@ def run_successor(handover: Handover, restart: Restart) -> Handover:
 
 def _run(program: str, document: bytes, restart: Restart) -> _Outcome:
     """Run a program to its end with the document in its standard input."""
-    from coder.agent.upgrade import handover
-
     reading, writing = os.pipe()
     try:
         with _no_interrupts(), os.fdopen(reading, "rb") as pipe:
-            env = {**restart.env, handover.VARIABLE: handover.STANDARD_INPUT}
+            env = {**restart.env, documents.VARIABLE: documents.STANDARD_INPUT}
             process = system.start_successor([program, *restart.arguments], env, VARIABLE, writing, _outputs())
             os.close(writing)
             writing = -1

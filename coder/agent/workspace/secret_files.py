@@ -11,8 +11,8 @@ from coder.agent.disk import DISK_TIMEOUT, FolderThreads, on_disk
 from coder.agent.state import AgentState
 from coder.agent.workspace.environment import expand_directory
 from coder.agent.workspace.files import NO_WAIT
+from coder.base.files.private_files import open_private
 from coder.base.log import get_logger
-from coder.base.private_files import open_private
 from coder.rpc.proto import agent_pb2
 
 log = get_logger("agent")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 
 from coder.base.atomic_file import write_atomically
 from coder.base.errors import CoderError
-from coder.base.private_files import replace_file, when_free
+from coder.base.files.private_files import replace_file, when_free
 from coder.base.quoted import quoted
 from coder.cli.agents.credentials import require_token, require_url
 from coder.cli.agents.service_units import (

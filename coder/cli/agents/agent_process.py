@@ -18,9 +18,9 @@ from coder.agent.agent import AgentRole
 from coder.agent.config import AgentConfig, DevcontainerSettings
 from coder.agent.instance_identity import DOCUMENTS, exchange
 from coder.agent.platform import system
-from coder.agent.upgrade.handover import Handover, Restart, replace_program, take_over
+from coder.agent.upgrade.handover import Handover, Restart, take_over
 from coder.agent.upgrade.signals import ENDING, hold, release, signals_held_outside_receivers
-from coder.agent.upgrade.supervisor import find_supervisor
+from coder.agent.upgrade.supervisor import find_supervisor, hand_over
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.open_files import raise_open_files
@@ -61,7 +61,7 @@ def run_agent(invocation: Invocation[AgentOptions]) -> int:
         raise_open_files()
         with signals_held_outside_receivers():
             while (left := run_trio(_main, config, handover)) is not None:
-                handover = replace_program(left, restart)
+                handover = hand_over(left, restart)
     finally:
         if script_program:
             remove_script_folder(Path(script_program))

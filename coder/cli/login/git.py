@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 from coder.api.login.external_auth import AgentAuth, AgentGitSSHKey
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
-from coder.base.private_files import open_private
+from coder.base.files.private_files import open_private
 from coder.base.quoted import quoted
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors

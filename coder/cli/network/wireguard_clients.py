@@ -20,8 +20,8 @@ from coder.api.wireguard.wireguard_clients import (
 )
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
+from coder.base.files.private_files import open_private
 from coder.base.json_types import JsonObject, as_object
-from coder.base.private_files import open_private
 from coder.base.quoted import quoted
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements

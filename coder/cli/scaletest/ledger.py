@@ -24,7 +24,7 @@ from typing import Literal
 import msgspec
 
 from coder.base.atomic_file import write_atomically
-from coder.base.private_files import open_private
+from coder.base.files.private_files import open_private
 
 if sys.platform != "win32":
     import fcntl

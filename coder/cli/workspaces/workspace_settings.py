@@ -11,7 +11,7 @@ from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.atomic_file import naming
 from coder.base.errors import CoderError
-from coder.base.private_files import open_private
+from coder.base.files.private_files import open_private
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors

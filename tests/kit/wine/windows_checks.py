@@ -16,11 +16,11 @@ import traceback
 from dataclasses import replace
 from pathlib import Path
 
-from coder.base import private_files
 from coder.base.atomic_file import write_atomically
-from coder.base.private_files import open_private, replace_file
-from coder.base.sddl import others_can_write
-from coder.base.windows_access import access_list, user_sid
+from coder.base.files import private_files
+from coder.base.files.private_files import open_private, replace_file
+from coder.base.files.sddl import others_can_write
+from coder.base.files.windows_access import access_list, user_sid
 
 MANIFEST = b"manifest"
 
@@ -141,14 +141,15 @@ def succeed(connects: bool) -> None:
 def successor(folder: Path) -> list[object]:
     """A newer program is started with the state; one that ends before it has connected falls back."""
     from coder.agent.platform import system
-    from coder.agent.upgrade.handover import Handover, Restart, replace_program
+    from coder.agent.upgrade.handover import Handover, Restart
+    from coder.agent.upgrade.supervisor import hand_over
 
     state = Handover("v1", "v2", "", [(1, 2.0)], MANIFEST, [], [], None, digest="aa")
     results: list[object] = [system.HAS_EXECVE]
     for program, connects in ((folder / "missing.exe", False), (sys.executable, False), (sys.executable, True)):
         restart = Restart(("-c", SUCCESSOR.format(connects=connects)), dict(os.environ))
         try:
-            results.append(replace_program(replace(state, program=str(program)), restart).refused.partition(":")[0])
+            results.append(hand_over(replace(state, program=str(program)), restart).refused.partition(":")[0])
         except SystemExit as end:
             results.append(end.code)
     return results

@@ -13,8 +13,8 @@ import pytest
 from coder.agent.platform import system
 from coder.agent.upgrade import handover as handovers
 from coder.agent.upgrade import supervisor
-from coder.agent.upgrade.handover import Handover, Restart, encode, replace_program, take_over
-from coder.agent.upgrade.supervisor import VARIABLE, Supervisor, find_supervisor, report_takeover
+from coder.agent.upgrade.handover import Handover, Restart, encode, take_over
+from coder.agent.upgrade.supervisor import VARIABLE, Supervisor, find_supervisor, hand_over, report_takeover
 
 STATE = Handover(
     version="v2.34.0",
@@ -52,7 +52,7 @@ def program(path: Path, body: str) -> str:
 def upgraded(to: str) -> Handover:
     """Hand over to a program; returns the state with which this process continues."""
     restart = Restart(("agent", "--x"), dict(os.environ))
-    return replace_program(replace(STATE, program=to), restart)
+    return hand_over(replace(STATE, program=to), restart)
 
 
 def runs(path: str) -> list[list[object]]:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import coder
-from coder.base import private_files
-from coder.base.private_files import open_private, replace_file
+from coder.base.files import private_files
+from coder.base.files.private_files import open_private, replace_file
 
 PACKAGE = Path(coder.__file__).parent
 ON_EVERY_SYSTEM = ("agent", "base", "cli", "client", "net", "tailnet", "rpc", "wireguard")

@@ -26,7 +26,7 @@ def open_private(path: Path, flags: int, *, owner: str = "") -> int:
     existing file keeps its mode or access list. Raises OSError.
     """
     if sys.platform == "win32":
-        from coder.base.windows_access import open_with_access_list
+        from coder.base.files.windows_access import open_with_access_list
 
         return open_with_access_list(path, flags, owner)
     return os.open(path, flags, PRIVATE)
@@ -35,7 +35,7 @@ def open_private(path: Path, flags: int, *, owner: str = "") -> int:
 def keep_access(replaced: Path, new: Path) -> None:
     """Give `new`, which will replace `replaced`, its access list on Windows; modes are the caller's. Raises OSError."""
     if sys.platform == "win32" and replaced.exists():
-        from coder.base.windows_access import copy_access_list
+        from coder.base.files.windows_access import copy_access_list
 
         copy_access_list(replaced, new)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coder.base.sddl import others_can_write
+from coder.base.files.sddl import others_can_write
 
 USER = "S-1-5-21-1-2-3-1001"
 OTHER = "S-1-5-21-1-2-3-1002"

@@ -1,0 +1,1 @@
+"""Files on every system: access by modes or by access lists."""
