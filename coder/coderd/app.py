@@ -396,8 +396,11 @@ def _http_server(context: Context, application: Application | None = None) -> Ht
             await serve_endpoint(context, endpoint, upgrade, stream, envelope_of, coordination.sign_in)
         return None
 
+    # An address with too many parameters is refused like any other request (middleware.py).
+    def is_exchange(head: h11.Request) -> bool:
+        return not has_too_many(head.target) and apps.takes(head)
+
     def is_upgrade(head: h11.Request) -> bool:
-        # An address with too many parameters is refused like any other request (middleware.py).
         return not has_too_many(head.target) and (apps.takes(head) or table.find(path_of(head)) is not None)
 
     return HttpServer(
@@ -407,6 +410,7 @@ def _http_server(context: Context, application: Application | None = None) -> Ht
         prefixed_cookies=context.config.host_prefix_cookie,
         proxies=trusted,
         find_other=other_finder(context.process, apps.takes),
+        is_exchange=is_exchange,
         processes=context.process.count,
     )
 

@@ -200,6 +200,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "server dbcrypt delete": ("server.server_database:FORGET", "Delete all encrypted database fields"),
     "server dbcrypt rotate": ("server.server_database:ROTATE", "Encrypt the database's secrets with a new key"),
     "server fix-oidc-links": ("server.server_database:FIX_LINKS", "Unlink accounts from a former OpenID provider"),
+    "server import": (
+        "server.import_original:IMPORT",
+        "Import the database of an original Coder deployment",
+    ),
     "server postgres-builtin-serve": (
         "server.builtin_database:BUILTIN_SERVE",
         "Run the built-in database without the server",
