@@ -21,8 +21,8 @@ _HEADERS = {
     "Authorization": "Authorization: Bearer $TOKEN",
 }
 _NOT_RUN = re.compile(
-    r"-X |<|AGENT_TOKEN|DAEMON_KEY|PROXY_SESSION|\$TOKEN|/oauth2|/oidc|/github|auth-redirect|users/login|/scim/|/swagger"
-    r"|well-known/oauth|debug-link|field-val"
+    r"-X |<|AGENT_TOKEN|DAEMON_KEY|PROXY_SESSION|\$TOKEN|/oauth2|/oidc|/github|auth-redirect|users/login|/scim/"
+    r"|/swagger|well-known/oauth|debug-link|field-val"
 )
 """Examples that change something, or need an object, another token, a provider or an experiment."""
 _ANSWERED = re.compile(r"2\d\d|101|30[1-8]")
