@@ -206,14 +206,16 @@ def provider_page() -> str:
 
 
 def pages() -> dict[str, str]:
-    """Return the text of every generated page, by its path below docs/reference."""
-    return {
+    """Return the text of every generated page, by its path below docs/reference; the note is behind the title."""
+    texts = {
         "settings.md": settings_page(),
         "commands.md": commands_page(),
         "events.md": events_page(),
         "provider.md": provider_page(),
         **{f"api/{name}": text for name, text in api_pages(NOTE).items()},
     }
+    parts = {name: text.removeprefix(NOTE).partition("\n\n") for name, text in texts.items()}
+    return {name: f"{title}\n\n{NOTE}{rest}" for name, (title, _, rest) in parts.items()}
 
 
 def differing() -> list[str]:

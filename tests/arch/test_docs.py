@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import unicodedata
 from pathlib import Path
 
 import pytest
@@ -17,10 +16,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs
 PATH = re.compile(r"`((?:coder|scripts|tests|docs|build|\.ci)/[\w./*<>-]+)`")
 PROVIDER = "coder/coder"  # a name in Terraform's registry, no path
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
-ANCHOR = re.compile(r"\]\(([^)#\s:]*)#([^)\s]+)\)")
-HEADING = re.compile(r"^#+ +(.*?)#*$", re.MULTILINE)
 SOURCES = {"", ".py", ".sh", ".c", ".h", ".yaml", ".ps1", ".tf"}
-FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 BADLY_INDENTED = re.compile(r"^ {1,3}(?:```|\| ).*", re.MULTILINE)
 VARIABLE = re.compile(r"\bCODER_[A-Z0-9_]+[A-Z0-9]\b(?![_…*])")
 
@@ -55,24 +51,6 @@ def commands_of(document: Path) -> list[tuple[str, list[str]]]:
     relative = document.relative_to(ROOT / "docs").as_posix() if ROOT / "docs" in document.parents else ""
     lines = [line for block in read_page(document, relative).blocks for line in block.lines()]
     return [(line, words) for line in lines for words in commands_in(placeholders_as_variables(line))]
-
-
-def anchor_of(heading: str) -> str:
-    """Return the anchor that Python-Markdown gives to a heading."""
-    text = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading)
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
-
-
-@each_document
-def test_anchors_lead_to_headings(document: Path) -> None:
-    missing = []
-    for name, anchor in ANCHOR.findall(document.read_text()):
-        target = (document.parent / name).resolve() if name else document
-        headings = HEADING.findall(FENCE.sub("", target.read_text())) if target.suffix == ".md" else []
-        if target.suffix == ".md" and anchor not in {anchor_of(row) for row in headings}:
-            missing.append(f"{name}#{anchor}")
-    assert not missing
 
 
 @each_document
