@@ -28,6 +28,7 @@ NEEDS_SERVER = {
     "server postgres-builtin-serve",
     "server postgres-builtin-url",
     "server backup",
+    "server import",
     "server restore",
     "server regenerate-vapid-keypair",
     "bundle",
