@@ -196,7 +196,9 @@ function MainNav() {
           <NavLink
             key={item.to}
             to={item.to}
-            className={inside && item === MAIN[0] ? `${NAV_LINK} bg-hover text-text!` : NAV_LINK}
+            className={
+              inside && item.to === "/workspaces" ? `${NAV_LINK} bg-hover text-text!` : NAV_LINK
+            }
           >
             {item.text}
           </NavLink>

@@ -7,6 +7,7 @@ const tasksVisible = pageValue<boolean>("tasks-tab-visible") !== false;
 
 /** The key that opens the page after "g". */
 const ALL: readonly (NavItem & { key: string })[] = [
+  { to: "/home", text: "Home", words: "continue recent overview", key: "h" },
   { to: "/workspaces", text: "Workspaces", key: "w" },
   { to: "/templates", text: "Templates", key: "t" },
   { to: "/tasks", text: "Tasks", words: "ai agent prompt", key: "a" },

@@ -4,6 +4,7 @@ import type { RouteObject } from "react-router";
 import { around, index, page } from "./page";
 
 export const workspaceRoutes: RouteObject[] = [
+  page("/home", async () => (await import("../../pages/workspaces/home/HomePage")).HomePage),
   page(
     "/workspaces",
     async () => (await import("../../pages/workspaces/WorkspacesPage")).WorkspacesPage,

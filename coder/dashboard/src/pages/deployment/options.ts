@@ -91,6 +91,7 @@ export type Shown =
   | { kind: "unset" }
   | { kind: "boolean"; on: boolean }
   | { kind: "list"; items: string[] }
+  | { kind: "flags"; items: [name: string, on: boolean][] }
   | { kind: "text"; text: string };
 
 /** The text for a value. A missing value is a secret: the server never sends those. */
@@ -113,6 +114,8 @@ export function shownValue(option: DeploymentOption): Shown {
         };
   if (isRecord(value)) {
     const entries = Object.entries(value);
+    if (entries.length > 0 && entries.every(([, item]) => typeof item === "boolean"))
+      return { kind: "flags", items: entries as [string, boolean][] };
     return entries.length === 0
       ? { kind: "unset" }
       : {

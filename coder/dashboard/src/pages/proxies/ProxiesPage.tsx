@@ -13,7 +13,7 @@ import type {
   WorkspaceProxy,
 } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
-import { StatusText, Tag, type Tone } from "../../ui/Badge";
+import { StatusText, type Tone } from "../../ui/Badge";
 import { Button, IconButton } from "../../ui/Button";
 import { Card } from "../../ui/Card";
 import { CodeBox } from "../../ui/text/CodeBox";
@@ -66,31 +66,42 @@ export function ProxiesPage() {
   };
   const columns: Column<WorkspaceProxy>[] = [
     {
+      id: "icon",
+      header: "Icon",
+      hidden: true,
+      className: "w-12",
+      cell: (row) => <Avatar name={row.display_name || row.name} src={row.icon_url} square />,
+    },
+    {
       id: "name",
       header: "Proxy",
+      className: "name",
       cell: (row) => (
-        <div className="flex min-w-0 items-center gap-3">
-          <Avatar name={row.display_name || row.name} src={row.icon_url} square />
-          <div className="min-w-0">
-            <p className="font-medium">
-              {row.display_name || row.name} {row.name === PRIMARY ? <Tag>This server</Tag> : null}
-            </p>
-            <p className="text-sm text-muted [overflow-wrap:anywhere]">
-              {row.path_app_url || "not registered"}
-            </p>
-          </div>
-        </div>
+        <>
+          <span className="font-medium">{row.display_name || row.name}</span>
+          {row.name === PRIMARY ? <p className="text-sm text-muted">This server</p> : null}
+        </>
       ),
+    },
+    {
+      id: "url",
+      header: "URL",
+      extra: true,
+      className: "url [overflow-wrap:anywhere]",
+      cell: (row) => row.path_app_url || "not registered",
     },
     {
       id: "status",
       header: "Status",
+      className: "status",
       cell: (row) => {
         const [tone, text] = STATUS[row.status?.status ?? ""] ??
           (row.healthy ? STATUS["ok"] : STATUS["unhealthy"]) ?? ["idle", "Unknown"];
         return (
           <div>
-            <StatusText tone={tone}>{text}</StatusText>
+            <StatusText tone={tone} block>
+              {text}
+            </StatusText>
             {(row.status?.report?.errors ?? []).map((line) => (
               <p key={line} className="text-sm text-bad">
                 {line}

@@ -4,10 +4,10 @@ import { useMemo, useState } from "react";
 import { useNavigate, useSearchParams } from "react-router";
 
 import { useMe } from "../../../features/session/useMe";
-import { post } from "../../../api/client";
+import { ApiError, get, post, withQuery } from "../../../api/client";
 import { useWorkspaceOwners } from "../../../api/permissions";
 import { versionPresets } from "../../../api/queries/templates";
-import type { Preset, Template, Workspace } from "../../../api/types";
+import type { Preset, Template, Workspace, WorkspacesResponse } from "../../../api/types";
 import { Avatar } from "../../../ui/Avatar";
 import { Button, ButtonLink } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
@@ -34,8 +34,18 @@ import { linkName, lockedNames } from "../../../features/parameter/link-names";
 import { ParameterField } from "../../../features/parameter/ParameterField";
 import { OwnerField, type Owner } from "./OwnerField";
 import { VersionField } from "./VersionField";
+import { workspacePath } from "../paths";
 import { Presets } from "./Presets";
 import { AutoCreate } from "./AutoCreate";
+
+/** The workspace that the query finds; null for none. */
+async function existing(match: string): Promise<Workspace | null> {
+  if (match === "") return null;
+  const found = await get<WorkspacesResponse>(
+    withQuery("/api/v2/workspaces", { q: match, limit: 1 }),
+  );
+  return found.workspaces[0] ?? null;
+}
 
 export function CreateForm({
   template,
@@ -74,6 +84,8 @@ export function CreateForm({
   };
   const form = useForm({ name: params.get("name") ?? "" }, ({ name }) => create(name));
   const [suggestion, suggest] = useState(suggestName);
+  const match = params.get("match") ?? "";
+  const [badMatch, setBadMatch] = useState<Error | null>(null);
   const auto = params.get("mode") === "auto";
   const [confirming, setConfirming] = useState(auto);
   const ownerProblem =
@@ -87,6 +99,15 @@ export function CreateForm({
       : hasErrors(dynamic)
         ? "Fix the parameters marked above."
         : "");
+  const openOrCreate = async () => {
+    const found = await existing(match).catch((error: unknown) => {
+      if (!(error instanceof ApiError)) throw error;
+      setBadMatch(error);
+      return undefined;
+    });
+    if (found) await navigate(workspacePath(found), { replace: true });
+    else if (found === null && blocked === "") await create(form.values.name || suggestion);
+  };
   const preset_names = new Set(preset?.Parameters.map((item) => item.Name));
   const shown = dynamic.parameters ?? [];
   return (
@@ -104,6 +125,16 @@ export function CreateForm({
       <form onSubmit={form.submit}>
         <Stack>
           {form.error ? <Failure error={form.error} /> : null}
+          {badMatch ? (
+            <Failure
+              title={
+                <span role="heading" aria-level={2}>
+                  Invalid match value
+                </span>
+              }
+              error={badMatch}
+            />
+          ) : null}
           <Section
             title="General"
             description="The name must be unique among the owner’s workspaces."
@@ -236,13 +267,14 @@ export function CreateForm({
         </Stack>
       </form>
       <AutoCreate
-        open={confirming && ready && blocked === ""}
+        open={confirming && ready && (blocked === "" || match !== "")}
         template={template}
         name={form.values.name || suggestion}
+        match={match}
         preset={preset}
         dynamic={dynamic}
         onClose={() => setConfirming(false)}
-        onConfirm={() => create(form.values.name || suggestion)}
+        onConfirm={openOrCreate}
       />
     </Narrow>
   );
