@@ -185,9 +185,9 @@ def test_token_lifecycle(page: Page) -> None:
     expect(page.get_by_text("robot")).to_be_visible()
 
 
-def test_oauth2_application_is_created(page: Page) -> None:
-    page.goto("/deployment/oauth2-provider/apps/add")
-    page.get_by_label("Application name").fill("Portal")
-    page.get_by_label("Callback URL").fill("http://127.0.0.1:1/callback")
-    page.get_by_role("button", name="Create application").click()
-    expect_message(page, "created successfully")
+def test_home_offers_first_workspace(page: Page) -> None:
+    page.goto("/home")
+    expect(page).to_have_title(re.compile("^Home - "))
+    expect(page.get_by_role("heading", name="From a template")).to_be_visible()
+    page.get_by_role("main").get_by_role("link", name="Attach a machine").click()
+    expect(page).to_have_url(re.compile("/workspaces/attach$"))

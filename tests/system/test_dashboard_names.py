@@ -245,7 +245,7 @@ def test_focus_returns_from_menu_dialog_and_palette(page: Page) -> None:
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")
     expect(button).to_be_focused()
-    start = page.get_by_test_id("workspace-start")
+    start = page.get_by_test_id("workspace-restart-button")
     start.click()
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")

@@ -12,8 +12,13 @@ const ALL: readonly (NavItem & { key: string })[] = [
   { to: "/templates", text: "Templates", key: "t" },
   { to: "/tasks", text: "Tasks", words: "ai agent prompt", key: "a" },
 ];
-/** Actions rather than pages: in the palette, and on the pages where they belong. */
+/** Actions, and pages without an entry in the top bar: in the palette, and on the pages where they belong. */
 export const ACTIONS: readonly NavItem[] = [
+  {
+    to: "/workspaces/fleet",
+    text: "Fleet",
+    words: "attached external machines disk memory version rotate",
+  },
   {
     to: "/workspaces/attach",
     text: "Attach a machine",

@@ -14,6 +14,10 @@ export const workspaceRoutes: RouteObject[] = [
     async () => (await import("../../pages/workspaces/AttachPage")).AttachPage,
   ),
   page(
+    "/workspaces/fleet",
+    async () => (await import("../../pages/workspaces/fleet/FleetPage")).FleetPage,
+  ),
+  page(
     "/:owner/:workspace",
     async () => (await import("../../pages/workspaces/WorkspacePage")).WorkspacePage,
   ),

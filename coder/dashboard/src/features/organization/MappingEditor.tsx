@@ -152,7 +152,9 @@ function Mappings({
           {Object.entries(value).map(([from, own]) => (
             <tr key={from} data-testid={`${testId}-${from}`} className="align-top">
               <td className="px-3 py-2">
-                <code className="text-sm [overflow-wrap:anywhere]">{from}</code>
+                <code id={`${testId}-name-${from}`} className="text-sm [overflow-wrap:anywhere]">
+                  {from}
+                </code>
               </td>
               <td className="px-3 py-1.5">
                 <span className="flex flex-wrap gap-1.5">
@@ -172,7 +174,7 @@ function Mappings({
                       {onChange && own.length > 1 ? (
                         <IconButton
                           size="sm"
-                          label={`Remove ${targets.find((choice) => choice.value === to)?.text ?? to} from ${from}`}
+                          label={`Remove ${targets.find((choice) => choice.value === to)?.text ?? to}`}
                           onClick={() => onChange(withoutPair(value, from, to))}
                         >
                           <X />
@@ -186,7 +188,9 @@ function Mappings({
                 {onChange ? (
                   <IconButton
                     size="sm"
-                    label={`Delete ${from}`}
+                    // The name stays out of it: scripts find the row's first cell by the name.
+                    label="Delete"
+                    aria-describedby={`${testId}-name-${from}`}
                     onClick={() => onChange(withoutName(value, from))}
                   >
                     <Trash2 />

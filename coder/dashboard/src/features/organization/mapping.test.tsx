@@ -1,4 +1,4 @@
-import { render, screen } from "@testing-library/react";
+import { render, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { useState } from "react";
 import { describe, expect, it } from "vitest";
@@ -42,6 +42,8 @@ it("adds and removes by name", async () => {
   await userEvent.click(screen.getByRole("option", { name: "Developers" }));
   await userEvent.click(screen.getByRole("button", { name: "Add IdP group" }));
   expect(screen.getByTestId("group-devs")).toHaveTextContent("devsDevelopers");
-  await userEvent.click(screen.getByRole("button", { name: "Delete ops" }));
+  await userEvent.click(
+    within(screen.getByTestId("group-ops")).getByRole("button", { name: "Delete" }),
+  );
   expect(screen.queryByTestId("group-ops")).toBeNull();
 });

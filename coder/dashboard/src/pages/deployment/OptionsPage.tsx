@@ -63,7 +63,8 @@ function Options({ page }: { page: OptionsPage }) {
   const matches = (config.data?.options ?? []).filter(
     (option) =>
       onPage(option, page) &&
-      !option.hidden &&
+      // Each page shows all options of its groups, as the original does; the list of all is long enough.
+      !(option.hidden && page === "all") &&
       `${option.name} ${option.flag ?? ""} ${option.env ?? ""} ${option.description ?? ""}`
         .toLowerCase()
         .includes(needle),
@@ -225,7 +226,7 @@ function OptionValue({ option }: { option: DeploymentOption }) {
       return (
         <code
           className={cx(
-            typeof option.value === "number" && option.annotations?.["format_duration"] !== "true"
+            typeof option.value === "number" && value.text === String(option.value)
               ? "option-value-number"
               : "option-value-string",
             "text-sm [overflow-wrap:anywhere]",

@@ -218,6 +218,7 @@ function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => P
       setToken(
         (await post<UpdateWorkspaceProxyResponse>("/api/v2/workspaceproxies", values)).proxy_token,
       );
+      toast.done(`Proxy ${values.name} created successfully.`);
       await onMade();
     },
   );

@@ -16,6 +16,7 @@ import { PageHead, Stack, TextLink } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import { NewWorkspace } from "../NewWorkspace";
 import { workspacePath } from "../paths";
+import { RightsOfList } from "../rights";
 import { FirstWorkspace } from "./FirstWorkspace";
 import { expiringTokens, problemsSince, recentWorkspaces, yesterday } from "./home";
 import { CARD_HEIGHT, WorkspaceCard } from "./WorkspaceCard";
@@ -26,6 +27,7 @@ export function HomePage() {
   useTitle("Home");
   const list = useQuery(workspaces("owner:me", 1, LOADED));
   const mine = list.data?.workspaces;
+  const recent = mine && recentWorkspaces(mine);
   return (
     <>
       <PageHead
@@ -39,22 +41,24 @@ export function HomePage() {
         <FirstWorkspace />
       ) : (
         <Stack>
-          <section aria-label="Last workspaces">
-            <div className="grid grid-cols-3 gap-4 max-lg:grid-cols-2 max-sm:grid-cols-1">
-              {mine
-                ? recentWorkspaces(mine).map((workspace) => (
-                    <WorkspaceCard key={workspace.id} workspace={workspace} />
-                  ))
-                : [1, 2, 3].map((card) => <Skeleton key={card} className={CARD_HEIGHT} />)}
-            </div>
-            <p className="mt-2 min-h-5 text-sm">
-              {mine ? (
-                <TextLink to="/workspaces">
-                  All {counted(list.data?.count ?? mine.length, "workspace")}
-                </TextLink>
-              ) : null}
-            </p>
-          </section>
+          <RightsOfList list={recent ?? []}>
+            <section aria-label="Last workspaces">
+              <div className="grid grid-cols-3 gap-4 max-lg:grid-cols-2 max-sm:grid-cols-1">
+                {recent
+                  ? recent.map((workspace) => (
+                      <WorkspaceCard key={workspace.id} workspace={workspace} />
+                    ))
+                  : [1, 2, 3].map((card) => <Skeleton key={card} className={CARD_HEIGHT} />)}
+              </div>
+              <p className="mt-2 min-h-5 text-sm">
+                {mine ? (
+                  <TextLink to="/workspaces">
+                    All {counted(list.data?.count ?? mine.length, "workspace")}
+                  </TextLink>
+                ) : null}
+              </p>
+            </section>
+          </RightsOfList>
           <div className="grid grid-cols-2 items-start gap-4 max-lg:grid-cols-1">
             <Failures mine={mine} />
             <Waiting mine={mine} />

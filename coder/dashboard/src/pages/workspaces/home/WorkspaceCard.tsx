@@ -15,6 +15,7 @@ import { AppLinks } from "../agent/AppLinks";
 import { DesktopLinks } from "../agent/DesktopLinks";
 import { startVersion, startWorkspace, useBuildAction, useOpenForValues } from "../builds/builds";
 import { terminalPath, workspacePath } from "../paths";
+import { useListRights } from "../rights";
 import { ScheduleControl } from "../ScheduleControl";
 import { WorkspaceStatus } from "../WorkspaceStatus";
 import { branchOf } from "./home";
@@ -26,6 +27,7 @@ export function WorkspaceCard({ workspace }: { workspace: Workspace }) {
   const { status, has_external_agent: external } = workspace.latest_build;
   const agent = agentsOf(workspace).find((item) => item.status === "connected");
   const home = workspacePath(workspace);
+  const may = useListRights()(workspace);
   const canStart = ["stopped", "failed", "canceled"].includes(status) && !external;
   return (
     <Card className={`flex flex-col gap-3 p-4 ${CARD_HEIGHT}`}>
@@ -63,7 +65,7 @@ export function WorkspaceCard({ workspace }: { workspace: Workspace }) {
             <AppLinks workspace={workspace} agent={answering(agent)} />
           </div>
         </>
-      ) : canStart ? (
+      ) : canStart && may.start ? (
         <StartButton workspace={workspace} />
       ) : (
         <p className="text-sm text-muted">
@@ -71,7 +73,7 @@ export function WorkspaceCard({ workspace }: { workspace: Workspace }) {
         </p>
       )}
       <div className="mt-auto min-h-7">
-        <ScheduleControl workspace={workspace} allowed />
+        <ScheduleControl workspace={workspace} allowed={may.update === true} />
       </div>
     </Card>
   );

@@ -20,6 +20,7 @@ function workspace(name: string, changes: Partial<Workspace> = {}, build: object
     template_icon: "",
     last_used_at: hours(-1),
     outdated: false,
+    health: { healthy: true },
     dormant_at: null,
     organization_id: "o",
     ...changes,
@@ -87,7 +88,9 @@ const ANSWERS = {
   "GET /api/v2/notifications/inbox": { notifications: [], unread_count: 2 },
   "GET /api/v2/templates": [],
 };
-const ROUTES = [{ element: <SignedIn />, children: [{ path: "/home", element: <HomePage /> }] }];
+const ROUTES = [
+  { element: <SignedIn bare />, children: [{ path: "/home", element: <HomePage /> }] },
+];
 
 it("offers three ways to a user without workspaces", async () => {
   visit(ROUTES, "/home", {
