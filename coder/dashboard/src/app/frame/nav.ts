@@ -20,6 +20,11 @@ export const ACTIONS: readonly NavItem[] = [
     words: "attached external machines disk memory version rotate",
   },
   {
+    to: "/workspaces/idle",
+    text: "Idle workspaces",
+    words: "unused cost savings autostop",
+  },
+  {
     to: "/workspaces/attach",
     text: "Attach a machine",
     words: "external own server existing workspace agent",

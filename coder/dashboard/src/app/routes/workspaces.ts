@@ -18,6 +18,10 @@ export const workspaceRoutes: RouteObject[] = [
     async () => (await import("../../pages/workspaces/fleet/FleetPage")).FleetPage,
   ),
   page(
+    "/workspaces/idle",
+    async () => (await import("../../pages/workspaces/idle/IdlePage")).IdlePage,
+  ),
+  page(
     "/:owner/:workspace",
     async () => (await import("../../pages/workspaces/WorkspacePage")).WorkspacePage,
   ),
