@@ -1,14 +1,14 @@
 // A recent workspace: its state, the ways into it, and the time until it stops.
-import { GitBranch, Play, SquareTerminal } from "lucide-react";
+import { GitBranch, Play, Plug, SquareTerminal } from "lucide-react";
 import { useState } from "react";
 import { Link } from "react-router";
 
 import { useSocket } from "../../../api/socket";
 import type { ServerSentEvent, Workspace, WorkspaceAgentMetadata } from "../../../api/types";
-import { agentsOf } from "../../../features/workspace/status";
+import { agentsOf, isUnattached } from "../../../features/workspace/status";
 import { Ago } from "../../../ui/Ago";
 import { Avatar } from "../../../ui/Avatar";
-import { Button, buttonClass } from "../../../ui/Button";
+import { Button, buttonClass, ButtonLink } from "../../../ui/Button";
 import { Card } from "../../../ui/Card";
 import { toast } from "../../../ui/toast";
 import { AppLinks } from "../agent/AppLinks";
@@ -67,6 +67,12 @@ export function WorkspaceCard({ workspace }: { workspace: Workspace }) {
         </>
       ) : canStart && may.start ? (
         <StartButton workspace={workspace} />
+      ) : isUnattached(workspace) ? (
+        <div>
+          <ButtonLink to={home} icon={<Plug />}>
+            Attach command
+          </ButtonLink>
+        </div>
       ) : (
         <p className="text-sm text-muted">
           {status === "running" ? "No agent is connected." : "Nothing to open yet."}

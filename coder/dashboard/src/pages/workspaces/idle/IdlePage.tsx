@@ -16,7 +16,7 @@ import { SkeletonRows } from "../../../ui/Loading";
 import { Notice } from "../../../ui/Notice";
 import { PageHead, Stack, TextLink } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
-import { allMatching, MOST } from "../all-matching";
+import { allMatching, MOST } from "../../../features/workspace/all-matching";
 import { workspacePath } from "../paths";
 import { idleOf, savedHours, totals, type Idle, type Total } from "./idle";
 
