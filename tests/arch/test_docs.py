@@ -28,6 +28,15 @@ def test_named_files_exist(document: Path) -> None:
     assert not missing
 
 
+NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
+
+
+@each_document
+def test_named_tests_exist(document: Path) -> None:
+    named = set(NAMED_TEST.findall(document.read_text()))
+    assert not [name for file, name in named if f"def {name}(" not in (ROOT / file).read_text()]
+
+
 @each_document
 def test_relative_links_lead_somewhere(document: Path) -> None:
     targets = [target for target in LINK.findall(document.read_text()) if "://" not in target]
