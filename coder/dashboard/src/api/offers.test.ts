@@ -87,7 +87,7 @@ pages/provisioners/JobsPage.tsx | PATCH path | viewJobs
 pages/provisioners/KeysPage.tsx | DELETE /api/v2/organizations/:/provisionerkeys/: | deleteKeys
 pages/provisioners/KeysPage.tsx | POST /api/v2/organizations/:/provisionerkeys | createKeys
 pages/proxies/ProxiesPage.tsx | DELETE /api/v2/workspaceproxies/: | editWorkspaceProxies
-pages/proxies/ProxiesPage.tsx | POST /api/v2/workspaceproxies | editWorkspaceProxies
+pages/proxies/CreateProxy.tsx | POST /api/v2/workspaceproxies | editWorkspaceProxies | pages/proxies/ProxiesPage.tsx
 pages/signin/ChangePasswordPage.tsx | POST /api/v2/users/otp/change-password | own
 pages/signin/CliAuthPage.tsx | POST /api/v2/users/me/keys | own
 pages/signin/ExternalAuthPage.tsx | POST :/device | own
@@ -129,7 +129,7 @@ pages/workspaces/MoreMenu.tsx | DELETE /api/v2/workspaces/:/favorite | own
 pages/workspaces/agent/Containers.tsx | POST :/recreate | mayConnect
 pages/workspaces/agent/Containers.tsx | DELETE path(deleting) | mayConnect
 pages/workspaces/agent/DesktopLinks.tsx | POST /api/v2/users/me/keys | own
-pages/workspaces/fleet/FleetPage.tsx | POST :/rotate-token | update
+pages/workspaces/fleet/Bulk.tsx | POST :/rotate-token | update
 pages/workspaces/agent/ExternalPanel.tsx | POST /api/v2/workspaces/:/external-agent/:/rotate-token | update
   | pages/workspaces/agent/AgentCard.tsx
 pages/workspaces/agent/port-sharing.ts | POST /api/v2/workspaces/:/port-share | mayShare | pages/workspaces/agent/Ports.tsx

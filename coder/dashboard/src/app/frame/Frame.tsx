@@ -35,6 +35,8 @@ const DeploymentBar = lazy(async () => ({
 
 /** Pages whose parts have a fixed size: shown before they are complete. */
 const STEADY: ReadonlySet<string> = new Set(["/workspaces"]);
+/** The palette's keys, as they are labelled on this keyboard. */
+const SHORTCUT = /Mac|iPhone|iPad/.test(navigator.userAgent) ? "⌘ K" : "Ctrl K";
 /** Invisible, but focusable and read aloud. */
 const HIDDEN = "opacity-0";
 
@@ -82,7 +84,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
                     aria-hidden="true"
                     className="rounded-sm border border-line px-1 text-xs text-faint"
                   >
-                    Ctrl K
+                    {SHORTCUT}
                   </kbd>
                 </Button>
                 <IconButton className="lg:hidden" label="Search" onClick={openPalette}>

@@ -44,10 +44,10 @@ export function OverviewPage() {
   const config = useQuery({ ...deploymentConfig, enabled: may.viewDeploymentConfig });
   const stats = useQuery({ ...deploymentStats, enabled: may.viewDeploymentStats });
   const info = useQuery(buildInfo).data;
+  const available = useQuery(safeExperiments).data ?? [];
   const enabledExperiments = useQuery(experiments).data ?? [];
   if (may.known && !may.viewDeploymentConfig)
     return <PermissionDenied subject="the deployment's settings" />;
-  const available = useQuery(safeExperiments).data ?? [];
   const experimentRow = config.data?.options.find((option) => option.flag === "experiments");
   const experimentFlags = Object.fromEntries(
     [...new Set([...enabledExperiments, ...available])].map((name) => [

@@ -1,6 +1,6 @@
 // The access review of one user: roles and groups with their origin, shares, and everything that acts
 // for the user. Each part obeys its own rule: what the viewer may not see says so.
-import { useQuery, useQueryClient, type UseQueryResult } from "@tanstack/react-query";
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { ShieldOff } from "lucide-react";
 import { useState, type ReactNode } from "react";
 import { useParams } from "react-router";
@@ -22,14 +22,13 @@ import { Ago } from "../../../ui/Ago";
 import { Avatar } from "../../../ui/Avatar";
 import { Button } from "../../../ui/Button";
 import { Facts, Section } from "../../../ui/Card";
-import { Confirm } from "../../../ui/Confirm";
 import { Failure } from "../../../ui/Failure";
 import { Loading, Skeleton } from "../../../ui/Loading";
 import { PageHead, Stack, TextLink } from "../../../ui/Page";
 import { PermissionDenied } from "../../../ui/PermissionDenied";
 import { useTitle } from "../../../ui/title";
-import { toast } from "../../../ui/toast";
-import { groupOrigin, revocation, roleOrigin, sessionName } from "./access";
+import { groupOrigin, roleOrigin, sessionName } from "./access";
+import { RevokeAll } from "./RevokeAll";
 
 const LIST = "/deployment/users";
 const SHARES = 100;
@@ -196,53 +195,6 @@ function Review({ user }: { user: User }) {
   );
 }
 
-function RevokeAll({
-  open,
-  onClose,
-  user,
-  credentials,
-}: {
-  open: boolean;
-  onClose: () => void;
-  user: User;
-  credentials: Parameters<typeof revocation>[1];
-}) {
-  const queries = useQueryClient();
-  const steps = revocation(user, credentials);
-  const revoke = async () => {
-    try {
-      for (const step of steps) await step.run();
-    } finally {
-      await queries.invalidateQueries({ queryKey: ["users"] }); // also after a failure: some steps are done
-    }
-    toast.done(`Access of ${user.username} revoked successfully.`);
-  };
-  return (
-    <Confirm
-      open={open}
-      onClose={onClose}
-      title={`Revoke everything of ${user.username}?`}
-      confirm="Revoke everything"
-      typed={user.username}
-      typedLabel="Name of the user"
-      onConfirm={revoke}
-    >
-      <p>This happens, in this order:</p>
-      <ol aria-label="Steps" className="list-decimal pl-5">
-        {steps.map((step) => (
-          <li key={step.text} className="[overflow-wrap:anywhere]">
-            {step.text}
-          </li>
-        ))}
-      </ol>
-      <p>
-        Organizations, groups, shares and workspaces are kept: they have no effect while the account
-        is suspended.
-      </p>
-    </Confirm>
-  );
-}
-
 interface Line {
   key: string;
   name: string;
@@ -283,7 +235,7 @@ function Part<T>({
     <Section title={title} padded={false}>
       {part.data !== undefined ? (
         <Rows rows={children(part.data)} empty={empty} />
-      ) : part.isError ? (
+      ) : part.isLoadingError ? (
         <p className="px-5 py-3 text-muted">Not shown: {part.error.message}</p>
       ) : (
         <div className="p-4">
@@ -315,7 +267,7 @@ function Rows({ rows, empty }: { rows: readonly Line[]; empty: string }) {
 
 function MemberRoles({ organization, user }: { organization: Organization; user: User }) {
   const member = useQuery(memberOf(organization.id, user.id));
-  if (member.isError) return "Roles not shown";
+  if (member.isLoadingError) return "Roles not shown";
   if (!member.data) return "…";
   const names = member.data.roles.map((role) => role.display_name || role.name);
   return names.length === 0 ? "Member" : `${names.join(", ")} · ${roleOrigin(user)}`;

@@ -8,7 +8,7 @@ import type {
   WireguardClient,
 } from "../../../api/types";
 import { programName } from "../../../features/person/user-agents";
-import { counted } from "../../../lib/words";
+import { counted, plural } from "../../../lib/words";
 
 /** The server keeps no origin of a role: a user of an identity provider may have it from either. */
 export const roleOrigin = (user: Pick<User, "login_type">): string =>
@@ -69,7 +69,7 @@ export function revocation(user: User, { tokens, sessions, devices }: Credential
     },
     {
       count: user.roles.length,
-      text: `Remove the site ${user.roles.length === 1 ? "role" : "roles"} ${user.roles.map((role) => role.display_name || role.name).join(", ")}`,
+      text: `Remove the site ${plural(user.roles.length, "role")} ${user.roles.map((role) => role.display_name || role.name).join(", ")}`,
       run: () => put(`${own}/roles`, { roles: [] }),
     },
   ];

@@ -1,57 +1,27 @@
 // All attached machines in one table. The server keeps their readings for each agent by itself, so each
 // row asks for its own.
-import { keepPreviousData, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
-import { ClipboardCopy, Plus, RotateCw, Server } from "lucide-react";
+import { keepPreviousData, useQueries, useQuery } from "@tanstack/react-query";
+import { Plus, Server } from "lucide-react";
 import { useState } from "react";
 
-import { get, post, seg } from "../../../api/client";
 import { agentHealthIndicators, workspaces } from "../../../api/queries/workspaces";
-import type { ExternalAgentCredentials } from "../../../api/types";
-import { AGENT_STATUS } from "../../../features/workspace/status";
-import { counted, countedAtStart } from "../../../lib/words";
-import { Ago } from "../../../ui/Ago";
-import { StatusText, type Tone } from "../../../ui/Badge";
-import { Button, ButtonLink } from "../../../ui/Button";
-import { Confirm } from "../../../ui/Confirm";
+import { countedAtStart } from "../../../lib/words";
+import { ButtonLink } from "../../../ui/Button";
 import { Empty } from "../../../ui/Empty";
 import { Failure } from "../../../ui/Failure";
 import { Checkbox } from "../../../ui/forms/Toggle";
-import { DataTable, type Column, type Selected } from "../../../ui/lists/DataTable";
+import { DataTable, type Selected } from "../../../ui/lists/DataTable";
 import { Pager } from "../../../ui/lists/Pager";
 import { useListAddress } from "../../../ui/lists/FilterBar";
 import { SkeletonRows } from "../../../ui/Loading";
-import { PageHead, TextLink } from "../../../ui/Page";
-import { copyOrReport } from "../../../ui/text/clipboard";
+import { PageHead } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
-import { toast } from "../../../ui/toast";
-import { workspacePath } from "../paths";
-import { useListRights, RightsOfList } from "../rights";
-import {
-  attachScript,
-  concerns,
-  FLEET,
-  machineKey,
-  machinesOf,
-  readingOf,
-  wayOf,
-  type Machine,
-  type Reading,
-} from "./fleet";
+import { RightsOfList } from "../rights";
+import { Bulk } from "./Bulk";
+import { concerns, FLEET, machineKey, machinesOf } from "./fleet";
+import { COLUMNS } from "./fleet-columns";
 
 const SIZE = 50; // each row has a request of its own
-const TONES: Readonly<Record<Reading["status"], Tone>> = {
-  good: "good",
-  warning: "warn",
-  bad: "bad",
-  unknown: "idle",
-};
-const WAYS = {
-  direct: ["good", "Direct"],
-  relayed: ["warn", "Relayed"],
-  idle: ["idle", "No peers"],
-  unknown: ["idle", "Unknown"],
-} as const;
-
 export function FleetPage() {
   useTitle("Fleet");
   const { page, show } = useListAddress();
@@ -142,191 +112,5 @@ export function FleetPage() {
         </>
       )}
     </RightsOfList>
-  );
-}
-
-const reading = (
-  id: string,
-  header: string,
-  part: "host" | "agent",
-  width: string,
-): Column<Machine> => ({
-  id,
-  header,
-  extra: true,
-  width,
-  cell: ({ lights }) => {
-    const { text, status } = readingOf(lights, part, id);
-    return (
-      <StatusText tone={TONES[status]} quiet>
-        {text}
-      </StatusText>
-    );
-  },
-});
-
-const COLUMNS: readonly Column<Machine>[] = [
-  {
-    id: "machine",
-    header: "Machine",
-    width: "19%",
-    sort: ({ workspace }) => workspace.name,
-    cell: (machine) => (
-      <div className="min-w-0 [overflow-wrap:anywhere]">
-        <TextLink to={workspacePath(machine.workspace)} className="text-text">
-          {machine.workspace.name}
-        </TextLink>
-        <p className="text-sm text-muted">
-          {machine.workspace.owner_name}
-          {concerns(machine).length > 0 ? (
-            <span className="text-warn"> · {concerns(machine).join(", ")}</span>
-          ) : null}
-        </p>
-      </div>
-    ),
-  },
-  {
-    id: "status",
-    header: "Status",
-    width: "15%",
-    sort: ({ agent }) => agent.status,
-    cell: ({ agent }) => {
-      const [word, tone] = AGENT_STATUS[agent.status];
-      return (
-        <>
-          <StatusText tone={tone}>{word}</StatusText>
-          <p className="text-sm text-muted">
-            {agent.last_connected_at ? (
-              <>
-                seen <Ago at={agent.last_connected_at} />
-              </>
-            ) : (
-              "never seen"
-            )}
-          </p>
-        </>
-      );
-    },
-  },
-  {
-    id: "system",
-    header: "System",
-    extra: true,
-    width: "11%",
-    sort: ({ agent }) => agent.operating_system,
-    cell: ({ agent }) =>
-      agent.operating_system ? `${agent.operating_system} ${agent.architecture}` : "Unknown",
-  },
-  {
-    id: "version",
-    header: "Version",
-    extra: true,
-    width: "11%",
-    sort: ({ agent }) => agent.version,
-    cell: ({ agent, lights }) => (
-      <StatusText tone={TONES[readingOf(lights, "agent", "version").status]} quiet>
-        <span className="[overflow-wrap:anywhere]">{agent.version || "-"}</span>
-      </StatusText>
-    ),
-  },
-  {
-    id: "way",
-    header: "Connection",
-    extra: true,
-    width: "11%",
-    cell: ({ lights }) => {
-      const [tone, word] = WAYS[wayOf(lights)];
-      return (
-        <StatusText tone={tone} quiet>
-          {word}
-        </StatusText>
-      );
-    },
-  },
-  reading("disk", "Disk", "host", "10%"),
-  reading("memory", "Memory", "host", "10%"),
-  reading("clock", "Clock", "host", "7%"),
-  reading("reboot", "Rebooted", "host", "10%"),
-];
-
-/** The selection's actions: a bar of fixed height, so that nothing below it moves. */
-function Bulk({ machines, onDone }: { machines: readonly Machine[]; onDone: () => void }) {
-  const queries = useQueryClient();
-  const rights = useListRights();
-  const [rotating, setRotating] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const own = machines.filter(({ workspace }) => rights(workspace).update);
-  if (machines.length === 0) return null;
-  const path = ({ workspace, agent }: Machine) =>
-    `/api/v2/workspaces/${workspace.id}/external-agent/${seg(agent.name)}`;
-  const commandsOf = async (load: (machine: Machine) => Promise<ExternalAgentCredentials>) => {
-    const commands: (readonly [string, string])[] = [];
-    for (const machine of own)
-      commands.push([machine.workspace.name, (await load(machine)).command]);
-    return attachScript(commands);
-  };
-  const copy = async () => {
-    setBusy(true);
-    try {
-      const script = await commandsOf((machine) =>
-        get<ExternalAgentCredentials>(`${path(machine)}/credentials`),
-      );
-      if (await copyOrReport(script))
-        toast.done(`Copied the attach commands of ${counted(own.length, "machine")}.`);
-    } catch (error) {
-      toast.failed("Failed to load the attach commands", error);
-    } finally {
-      setBusy(false);
-    }
-  };
-  const rotate = async () => {
-    const script = await commandsOf((machine) =>
-      post<ExternalAgentCredentials>(`${path(machine)}/rotate-token`),
-    );
-    await copyOrReport(script);
-    toast.done(
-      `Tokens of ${counted(own.length, "machine")} rotated successfully.`,
-      "Run the copied commands on the machines. The old tokens are then revoked.",
-    );
-    await queries.invalidateQueries({ queryKey: ["workspaces"] });
-    onDone();
-  };
-  return (
-    <div role="group" aria-label="Selected machines" className="flex flex-wrap items-center gap-2">
-      <span className="text-sm text-muted">{machines.length} selected</span>
-      <Button
-        size="sm"
-        icon={<ClipboardCopy />}
-        busy={busy}
-        disabled={own.length === 0}
-        onClick={() => void copy()}
-      >
-        Copy attach commands
-      </Button>
-      <Button
-        size="sm"
-        icon={<RotateCw />}
-        disabled={own.length === 0}
-        onClick={() => setRotating(true)}
-      >
-        Rotate tokens…
-      </Button>
-      <Confirm
-        open={rotating}
-        onClose={() => setRotating(false)}
-        title={`Rotate the tokens of ${counted(own.length, "machine")}?`}
-        confirm="Rotate tokens"
-        danger={false}
-        onConfirm={rotate}
-      >
-        <p>
-          {own.map(({ workspace }) => workspace.name).join(", ")} stay connected: each old token
-          works until the new one is first used. The new commands are copied to the clipboard.
-        </p>
-        {own.length < machines.length ? (
-          <p>{machines.length - own.length} of the selected you may not change: left out.</p>
-        ) : null}
-      </Confirm>
-    </div>
   );
 }

@@ -70,7 +70,10 @@ function Report({ workspaces, now }: { workspaces: readonly Workspace[]; now: nu
     <Stack>
       <Section
         title="Rule"
-        description="Counts the workspaces that run now, over the last 30 days: earlier runs have ended and left no record of use, so the real saving is at least this."
+        description={
+          "Counts the workspaces that run now, over the last 30 days. Earlier runs left no record of use, so the " +
+          "real saving is at least this."
+        }
       >
         <div className="flex flex-wrap items-end gap-x-8 gap-y-3">
           <div className="w-56">
