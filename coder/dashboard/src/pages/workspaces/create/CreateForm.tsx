@@ -4,10 +4,11 @@ import { useMemo, useState } from "react";
 import { useNavigate, useSearchParams } from "react-router";
 
 import { useMe } from "../../../features/session/useMe";
-import { ApiError, get, post, withQuery } from "../../../api/client";
+import { post } from "../../../api/client";
 import { useWorkspaceOwners } from "../../../api/permissions";
 import { versionPresets } from "../../../api/queries/templates";
-import type { Preset, Template, Workspace, WorkspacesResponse } from "../../../api/types";
+import { workspaces } from "../../../api/queries/workspaces";
+import type { Preset, Template, Workspace } from "../../../api/types";
 import { Avatar } from "../../../ui/Avatar";
 import { Button, ButtonLink } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
@@ -37,15 +38,6 @@ import { VersionField } from "./VersionField";
 import { workspacePath } from "../paths";
 import { Presets } from "./Presets";
 import { AutoCreate } from "./AutoCreate";
-
-/** The workspace that the query finds; null for none. */
-async function existing(match: string): Promise<Workspace | null> {
-  if (match === "") return null;
-  const found = await get<WorkspacesResponse>(
-    withQuery("/api/v2/workspaces", { q: match, limit: 1 }),
-  );
-  return found.workspaces[0] ?? null;
-}
 
 export function CreateForm({
   template,
@@ -84,9 +76,14 @@ export function CreateForm({
   };
   const form = useForm({ name: params.get("name") ?? "" }, ({ name }) => create(name));
   const [suggestion, suggest] = useState(suggestName);
-  const match = params.get("match") ?? "";
-  const [badMatch, setBadMatch] = useState<Error | null>(null);
   const auto = params.get("mode") === "auto";
+  const match = params.get("match") ?? "";
+  const existing = useQuery({
+    ...workspaces(match, 1, 1),
+    enabled: auto && match !== "",
+    refetchInterval: false,
+    retry: false,
+  });
   const [confirming, setConfirming] = useState(auto);
   const ownerProblem =
     !may.self && owner.id === me.id
@@ -100,13 +97,11 @@ export function CreateForm({
         ? "Fix the parameters marked above."
         : "");
   const openOrCreate = async () => {
-    const found = await existing(match).catch((error: unknown) => {
-      if (!(error instanceof ApiError)) throw error;
-      setBadMatch(error);
-      return undefined;
-    });
-    if (found) await navigate(workspacePath(found), { replace: true });
-    else if (found === null && blocked === "") await create(form.values.name || suggestion);
+    const result = match === "" ? null : (await existing.refetch()).data;
+    if (result === undefined) return; // the reason stands above the form
+    const workspace = result?.workspaces[0];
+    if (workspace) await navigate(workspacePath(workspace), { replace: true });
+    else if (blocked === "") await create(form.values.name || suggestion);
   };
   const preset_names = new Set(preset?.Parameters.map((item) => item.Name));
   const shown = dynamic.parameters ?? [];
@@ -125,14 +120,14 @@ export function CreateForm({
       <form onSubmit={form.submit}>
         <Stack>
           {form.error ? <Failure error={form.error} /> : null}
-          {badMatch ? (
+          {existing.isLoadingError ? (
             <Failure
               title={
                 <span role="heading" aria-level={2}>
                   Invalid match value
                 </span>
               }
-              error={badMatch}
+              error={existing.error}
             />
           ) : null}
           <Section
