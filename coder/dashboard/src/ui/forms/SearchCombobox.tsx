@@ -35,7 +35,7 @@ export function SearchCombobox({
   const [open, setOpen] = useState(false);
   const choose = (next: string) => {
     onChange(next);
-    choices.search("");
+    choices.clear();
     setOpen(false);
     field.current?.focus();
   };

@@ -33,6 +33,8 @@ interface ChoicesOptions {
 export interface Choices {
   text: string;
   search: (text: string) => void;
+  /** Empties the field. The options stay: a choice found by the server must remain among them. */
+  clear: () => void;
   onKey: (event: KeyboardEvent) => void;
   /** The id of the option that Enter would select. */
   active: string | undefined;
@@ -92,6 +94,10 @@ export function useChoices({ id, value, options, onChange, onSearch }: ChoicesOp
       setText(typed);
       setMarked(null);
       onSearch?.(typed);
+    },
+    clear: () => {
+      setText("");
+      setMarked(null);
     },
     onKey,
     active: shown[at] ? `${id}-${at}` : undefined,
