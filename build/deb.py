@@ -3,28 +3,41 @@
     python build/deb.py PROGRAM [--arch amd64] [--out coder-linux-amd64.deb]
 
 Requires dpkg-deb. `/install.sh` finds the package under that name in a server's `bin` folder.
+
+The package's name is coder-py, because `coder` is the original's. Our package 2.34.0 was named `coder`, too:
+this one replaces all their files, so that dpkg lets them disappear without running their prerm script, and services
+stay enabled and running. `preinst` refuses to install over the original (docs/decisions/release.md).
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from email.utils import formatdate
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "build/debian"
+TIME = 315532800
+"Time of the files unless a release sets its own."
 DEBIAN_ARCH = {"amd64": "amd64", "arm64": "arm64", "armv7": "armhf"}
+SCRIPTS = ("preinst", "postinst", "prerm", "postrm")
 UNITS = ("coder.service", "coder-provisioner.service", "coder-agent@.service")
-CONTROL = """Package: coder
+PACKAGE = "coder-py"
+EARLIER = "2.34.0"
+"The only version of our packages with the name `coder`; the original's have a revision: 2.34.0-1."
+CONTROL = """Package: coder-py
 Version: {version}
 Architecture: {arch}
 Maintainer: Coder <coder@localhost>
 Installed-Size: {size}
 Depends: passwd
+Replaces: coder (= {earlier})
 Recommends: ca-certificates, git, openssh-client
 Suggests: terraform, postgresql
 Section: admin
@@ -41,30 +54,45 @@ def version() -> str:
     return values["__version__"]
 
 
-def build(program: Path, arch: str, target: Path) -> None:
-    """Write the package to a temporary file and rename it."""
+def build(program: Path, arch: str, target: Path, *, time: int = TIME) -> None:
+    """Write the package to a temporary file and rename it. `time` is the time of its files, in seconds since 1970."""
     with tempfile.TemporaryDirectory(prefix="coder-deb-") as name:
         root = Path(name)
         place(program, root / "usr/bin/coder", 0o755)
         for unit in UNITS:
             place(SOURCES / unit, root / "lib/systemd/system" / unit, 0o644)
         place(SOURCES / "coder.env", root / "etc/coder.d/coder.env", 0o640)
-        for script in ("postinst", "prerm", "postrm"):
+        place(SOURCES / "copyright", root / f"usr/share/doc/{PACKAGE}/copyright", 0o644)
+        write(root / f"usr/share/doc/{PACKAGE}/changelog.gz", changelog(time))
+        for script in SCRIPTS:
             place(SOURCES / script, root / "DEBIAN" / script, 0o755)
         size = sum(path.stat().st_size for path in root.rglob("*") if path.is_file()) // 1024 + 1
-        (root / "DEBIAN/control").write_text(CONTROL.format(version=version(), arch=DEBIAN_ARCH[arch], size=size))
-        (root / "DEBIAN/conffiles").write_text("/etc/coder.d/coder.env\n")
+        fields = {"version": version(), "arch": DEBIAN_ARCH[arch], "size": size, "earlier": EARLIER}
+        write(root / "DEBIAN/control", CONTROL.format(**fields).encode())
+        write(root / "DEBIAN/conffiles", b"/etc/coder.d/coder.env\n")
         for path in [root, *root.rglob("*")]:
             if path.is_dir():
                 path.chmod(0o755)
-        (root / "DEBIAN/control").chmod(0o644)
-        (root / "DEBIAN/conffiles").chmod(0o644)
+            os.utime(path, (time, time))
         partial = target.with_name(f".{target.name}.new")
         # The program is already compressed.
         command = ["dpkg-deb", "--root-owner-group", "-Znone", "--build", str(root), str(partial)]
-        env = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}
+        env = {**os.environ, "SOURCE_DATE_EPOCH": str(time)}
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=env)
         partial.replace(target)
+
+
+def changelog(time: int) -> bytes:
+    """Return Debian's changelog, which names the version only: CHANGELOG.md has the changes."""
+    text = f"{PACKAGE} ({version()}) stable; urgency=medium\n\n  * See the release notes.\n\n"
+    text += f" -- Coder <coder@localhost>  {formatdate(time, usegmt=True).replace('GMT', '+0000')}\n"
+    return gzip.compress(text.encode(), 9, mtime=0)
+
+
+def write(target: Path, data: bytes) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(data)
+    target.chmod(0o644)
 
 
 def place(source: Path, target: Path, mode: int) -> None:

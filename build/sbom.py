@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 DASHBOARD = ROOT / "coder/dashboard"
 SUMS = "SHA256SUMS"
 Component = dict[str, Any]
+NATIVE = frozenset({".so", ".pyd", ".dylib", ".dll"})
+_OPENSSL = re.compile(rb"OpenSSL (\d+\.\d+\.\d+) +\d+ \w+ 20\d\d")
 _IMPORT = re.compile(r"""(?:from|import|import\()\s*["']([^."'][^"']*)["']""")
 
 
@@ -38,6 +40,7 @@ def describe(folder: Path, name: str, version: str, *, dashboard: bool, site: Pa
         *(of_distribution(distribution) for distribution in listed if is_inside(distribution, names, folder)),
     ]
     parts += loose_libraries(folder, listed)
+    parts += linked_openssl(folder)
     parts += of_packages(DASHBOARD) if dashboard else []
     return document(name, version, parts)
 
@@ -140,6 +143,23 @@ def loose_libraries(folder: Path, listed: Iterable[Distribution]) -> Iterator[Co
         component = component_of("library", path.name, version, purl, reference=f"file:{inside}")
         component["hashes"] = [{"alg": "SHA-256", "content": hashlib.sha256(path.read_bytes()).hexdigest()}]
         yield component
+
+
+def linked_openssl(folder: Path) -> Iterator[Component]:
+    """Return the versions of OpenSSL inside native modules, such as that of cryptography's wheel, which no package
+    manager lists. OpenSSL's own libraries are components already."""
+    for path in sorted(folder.rglob("*")):
+        if path.suffix not in NATIVE or path.is_symlink() or path.name.startswith(("libssl", "libcrypto")):
+            continue
+        inside = path.relative_to(folder).as_posix().removeprefix("_internal/")
+        for version in sorted(openssl_versions([path])):
+            reference = f"file:{inside}#openssl-{version}"
+            yield component_of("library", "openssl", version, f"pkg:generic/openssl@{version}", reference=reference)
+
+
+def openssl_versions(paths: Iterable[Path]) -> set[str]:
+    """Return the versions of OpenSSL that files contain."""
+    return {match.decode() for path in paths for match in _OPENSSL.findall(path.read_bytes())}
 
 
 def built_here(library: str) -> tuple[str, str] | None:

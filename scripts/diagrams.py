@@ -1,4 +1,4 @@
-"""Write docs/protocol/state-machines.md from the state tables in the code, so that diagrams and program agree.
+"""Write docs/protocol/state-machines.md from the state tables in the code, and the diagrams of docs/concepts.
 
 scripts/generate-diagrams runs this; `--check` exits 1 if the committed file differs.
 """
@@ -20,6 +20,7 @@ from coder.mesh.core.paths import mtu, portmapping, selector  # noqa: E402
 from coder.mesh.core.stack.tcp import states  # noqa: E402
 from coder.mesh.core.tunnel import constants, timers  # noqa: E402
 from coder.rpc.proto import agent_pb2  # noqa: E402
+from scripts import concept_diagrams  # noqa: E402
 
 Arrow = tuple[str, str, str]
 """Transition: (from, to, event)."""
@@ -28,7 +29,8 @@ Arrow = tuple[str, str, str]
 def main() -> int:
     text = "\n".join([HEAD, tcp(), path(), size(), port(), tunnel(), agent(), workspace()])
     if "--check" in sys.argv:
-        return 0 if TARGET.exists() and TARGET.read_text() == text else 1
+        return 0 if TARGET.exists() and TARGET.read_text() == text and not concept_diagrams.differing() else 1
+    concept_diagrams.write()
     TARGET.parent.mkdir(parents=True, exist_ok=True)
     TARGET.write_text(text)
     return 0

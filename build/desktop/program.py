@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +21,14 @@ MINGW = "x86_64-w64-mingw32-"
 PYTHON_LIBRARY = f"python{sources.PYTHON.replace('.', '')}"
 WINDOWS_LIBRARIES = ("python314.dll", "lib/vcruntime140.dll", "lib/vcruntime140_1.dll")
 """Libraries of the distribution that every program needs; others are found by the imports of native files."""
+IMAGE_BASE = "0x337490000"
+"Of python3.dll: an address that no other library of the program prefers."
 MACOS_LIBRARY = f"libpython{sources.PYTHON}.dylib"
 MACOS_ABI = "11.0"
 "Of the launcher."
 ZIG = {"amd64": "x86_64", "arm64": "aarch64"}
 MACOS = (15, 7)
 "Oldest macOS that the distributions of CPython run on."
-_OPENSSL = re.compile(rb"OpenSSL (\d+\.\d+\.\d+) +\d+ \w+ 20\d\d")
 LEVEL, QUICK_LEVEL = 19, 3
 
 
@@ -53,7 +52,7 @@ def build(target: Target, out: Path, *, quick: bool) -> Path:
     else:
         program = macos_program(work, processor, payload)
     packing.write(out / target.program, program)
-    sbom.write(out / f"{target.program}.cdx.json", bill(target))
+    sbom.write(out / f"{target.program}.cdx.json", bill(target, folder))
     shutil.rmtree(work, ignore_errors=True)
     return out / target.program
 
@@ -98,6 +97,7 @@ def make_stable_abi(folder: Path) -> None:
     definition.write_text(f"LIBRARY python3.dll\nEXPORTS\n{forwards}")
     entry.write_text("int __stdcall DllMain(void *module, unsigned reason, void *rest) { return 1; }\n")
     command = [f"{MINGW}gcc", "-shared", "-s", "-nostdlib", "-Wl,-e,DllMain", "-Wl,--no-insert-timestamp"]
+    command.append(f"-Wl,--image-base={IMAGE_BASE}")  # the default is a hash of the output's path
     run([*command, "-o", str(folder / "python3.dll"), str(entry), str(definition)], cwd=folder.parent)
 
 
@@ -124,12 +124,15 @@ def macos_program(work: Path, processor: str, payload: bytes) -> bytes:
     defined = [f'-DKEY="{packing.key_of(payload).decode()}"', f"-DPAYLOAD_SIZE={len(payload)}"]
     defined += [f'-DPROGRAM="{MACOS_LIBRARY}"', f"-I{sources.zstd_source()}"]
     files = [HERE / "launcher_macos.c", *(HERE.parent / name for name in ("cache.c", "unpack.c", "sha256.c"))]
-    command = [*compiler, "-O2", "-Wall", "-Wextra", *defined, "-o", str(made), *map(str, files)]
+    # -s: the debug map has paths and times of object files.
+    command = [*compiler, "-O2", "-s", "-Wall", "-Wextra", *defined, "-o", str(made), *map(str, files)]
     run([*command, str(zstd_object(compiler, processor))], cwd=work)
     (image,) = native.images(made)
     if image.machine != processor or not (image.signed or processor == "amd64"):
         raise SystemExit(f"build: the launcher is for {image.machine}, or not signed")
     program = made.read_bytes()
+    if files[0].stem.encode() in program:
+        raise SystemExit("build: the linker left paths of this machine in the launcher")
     if payload not in program:
         raise SystemExit("build: the linker left the payload out of the launcher")
     return program
@@ -155,20 +158,17 @@ def run(command: list[str], cwd: Path) -> None:
 
 def check_openssl(folder: Path) -> None:
     """Raise SystemExit unless the program contains the pinned version of OpenSSL."""
-    found = openssl_versions(path for path in folder.glob("*.*") if "ssl" in path.name or "libcrypto" in path.name)
+    found = sbom.openssl_versions(path for path in folder.glob("*.*") if "ssl" in path.name or "libcrypto" in path.name)
     if sources.OPENSSL not in found:
         raise SystemExit(f"build: OpenSSL {', '.join(sorted(found)) or 'not found'}; pinned is {sources.OPENSSL}")
 
 
-def openssl_versions(paths: Iterable[Path]) -> set[str]:
-    return {match.decode() for path in paths for match in _OPENSSL.findall(path.read_bytes())}
-
-
-def bill(target: Target) -> dict[str, Any]:
+def bill(target: Target, folder: Path) -> dict[str, Any]:
     """Return the CycloneDX document of a program."""
     python = sources.VERSION.partition("-")[0]
     parts = [sbom.component_of("platform", "python", python, f"pkg:generic/python@{python}")]
     parts += [sbom.component_of("library", "openssl", sources.OPENSSL, f"pkg:generic/openssl@{sources.OPENSSL}")]
     packages = [*sources.pinned_versions(target), ("zstd", sources.ZSTD.partition("==")[2])]
     parts += [sbom.component_of("library", name, version, f"pkg:pypi/{name}@{version}") for name, version in packages]
+    parts += sbom.linked_openssl(folder)
     return sbom.document(target.program, deb.version(), parts)

@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import trio
+
+POLL_INTERVAL = 10.0
+"""Seconds (ours) between two counts of what nothing reports the end of."""
+
+
+class Idle:
+    """Wait for a count to become zero."""
+
+    def __init__(self, kind: str, count: Callable[[], int]) -> None:
+        self._kind, self._count = kind, count
+
+    def describe(self) -> str:
+        """Return what is counted in words, "" for none."""
+        return f"{self._kind}: {count}" if (count := self._count()) else ""
+
+    async def wait_idle(self) -> None:
+        while self._count():  # noqa: ASYNC110 - their ends are not reported
+            await trio.sleep(POLL_INTERVAL)
 
 
 class Activity:

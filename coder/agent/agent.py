@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from coder.agent.activity import Idle
 from coder.agent.config import AgentConfig
 from coder.agent.connection import ServerConnection, record_name
 from coder.agent.devcontainers.table import Devcontainers
@@ -39,6 +40,7 @@ from coder.agent.shutdown_decision import Claimed, ProgramUpgrade, ShutdownDecis
 from coder.agent.ssh.acceptor import SshAcceptor
 from coder.agent.state import AgentState
 from coder.agent.upgrade.handover import Handover
+from coder.agent.upgrade.supervisor import report_takeover
 from coder.agent.workspace import children, environment
 from coder.agent.workspace.logs import LogQueue
 from coder.agent.workspace.mcp_servers import ToolServers
@@ -56,7 +58,7 @@ from coder.rpc.proto import agent_pb2
 
 if TYPE_CHECKING:
     from coder.agent.network.http_api import HttpApi
-    from coder.agent.upgrade.upgrader import NewProgram, Upgrader
+    from coder.agent.upgrade.upgrader import Blocker, NewProgram, Upgrader
 
 log = get_logger("agent")
 
@@ -106,6 +108,8 @@ class AgentRole:
         "Whether the current connection brought a manifest."
         self._shutdown = ShutdownDecision()
         self._upgrader: Upgrader | None = None
+        self._not_kept: tuple[Idle, ...] = ()
+        "What a newer program of this system cannot continue, beyond connections and scripts."
         self.handover: Handover | None = None
         "State that an upgrade hands to the next program; set once `run` has returned."
 
@@ -140,6 +144,8 @@ class AgentRole:
                 nursery.start_soon(self._serve_listeners)
                 processes = Processes(self.state)
                 self.state.processes = processes
+                if not system.HAS_EXECVE:
+                    self._not_kept = (Idle("terminals", pty.count), Idle("commands", processes.count))
                 tool_servers = ToolServers(self.state)
                 self.state.tool_servers = tool_servers
                 nursery.start_soon(tool_servers.run)
@@ -162,7 +168,7 @@ class AgentRole:
                 await network.leave()
                 link.cancel()
                 await self.recorder.stop("upgraded" if isinstance(reason, ProgramUpgrade) else "stopped")
-                if isinstance(reason, ProgramUpgrade):
+                if isinstance(reason, ProgramUpgrade) and system.HAS_EXECVE:
                     pty.release()
                     processes.release()
                     if sync is not None:
@@ -269,13 +275,10 @@ class AgentRole:
         """Wait until a newer program may take over; then the agent stops for it."""
         if not self.config.self_upgrade or self.config.state_dir is None:
             return
-        if not system.CAN_TAKE_OVER:
-            log.warn("this system has no self-upgrade: start the agent by its line again to upgrade it")
-            return
         from coder.agent.upgrade.upgrader import Upgrader
 
         folder = self.config.state_dir / f"{record_name(manifest)}.upgrade"
-        blockers = (self.state.activity, self._outbox)
+        blockers: list[Blocker] = [self.state.activity, self._outbox, *self._not_kept]
         upgrader = Upgrader(self.config.policy, folder, blockers, self.config.upgrade_keyring)
         self._upgrader = upgrader
         upgrader.check_now()
@@ -284,6 +287,7 @@ class AgentRole:
                 if self._kept is not None and self._kept.refused:
                     upgrader.refuse(self._kept.digest, self._kept.target, self._kept.refused)
                 elif self._kept is not None:
+                    report_takeover()
                     nursery.start_soon(upgrader.confirm_takeover, self._kept.digest)
                 self._shutdown.choose(ProgramUpgrade(await upgrader.run()))
                 nursery.cancel_scope.cancel()

@@ -7,6 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from coder.base.private_files import PRIVATE, keep_access, open_private, replace_file
+
+BINARY = getattr(os, "O_BINARY", 0)
+"""Flag without which Windows converts line ends."""
+HAS_OWNERS = hasattr(os, "chown")
+
 
 def read_lossless(path: Path) -> str:
     """Return the text of a file that other programs edit, too: invalid UTF-8 and line ends are preserved, so that
@@ -19,23 +25,28 @@ def shown(text: str) -> str:
     return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
-def write_atomically(path: Path, text: str, *, mode: int = 0o600, owner: str = "") -> None:
-    """Replace the content of `path` atomically: UTF-8, and bytes as `read_lossless` has them. Its folder must exist.
+def write_atomically(path: Path, text: str, *, mode: int = PRIVATE, owner: str = "", encoding: str = "utf-8") -> None:
+    """Replace the content of `path` atomically, with bytes as `read_lossless` has them. Its folder must exist.
 
     `owner` is a user's name, for callers who may change the owner. The content is never readable by more users than
-    `mode` allows, regardless of the umask. Raises OSError, and then `path` is unchanged.
+    `mode` allows, regardless of the umask. On Windows a mode of the owner only is an access list; with another mode the
+    file keeps its own list, or inherits the folder's. Raises OSError, and then `path` is unchanged.
     """
     temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    flags, is_private = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, mode == PRIVATE
+    # Only Windows inherits access from the folder, and cannot widen it by a mode.
+    descriptor = open_private(temporary, flags, owner=owner) if is_private else os.open(temporary, flags, PRIVATE)
     try:
         with naming(path), os.fdopen(descriptor, "wb") as out:
-            out.write(text.encode(errors="surrogateescape"))
+            out.write(text.encode(encoding, errors="surrogateescape"))
         temporary.chmod(mode)
-        if owner:
+        if not is_private:
+            keep_access(path, temporary)
+        if owner and HAS_OWNERS:
             import shutil  # not for every short command
 
             shutil.chown(temporary, owner)
-        temporary.replace(path)
+        replace_file(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

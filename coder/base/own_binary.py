@@ -27,7 +27,10 @@ def own_binary() -> Path | None:
 def own_name() -> str:
     """Return the name under `/bin` of the program for this machine."""
     system = {"linux": "linux", "darwin": "darwin", "win32": "windows"}.get(sys.platform, sys.platform)
-    machine = platform.machine().lower()
+    if system == "windows":  # whose `platform.machine` asks a service (WMI), which may not answer
+        machine = "arm64" if "(ARM64)" in sys.version else "amd64"
+    else:
+        machine = platform.machine().lower()
     if machine == "aarch64" and sys.maxsize < 2**32:  # a 32 bit program under a 64 bit kernel
         machine = "armv7l"
     return f"coder-{system}-{ARCHITECTURES.get(machine, machine)}{'.exe' if system == 'windows' else ''}"

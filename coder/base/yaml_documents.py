@@ -74,7 +74,8 @@ class DocumentReader:
         except yaml.YAMLError as problem:
             mark = getattr(problem, "problem_mark", None)
             where = f" (line {mark.line + 1})" if mark is not None else ""
-            raise YamlError(f"the text is not YAML{where}") from problem
+            reason = getattr(problem, "problem", None)
+            raise YamlError(f"the text is not YAML{where}" + (f": {reason}" if reason else "")) from problem
         except RecursionError as problem:
             raise YamlError("the text is not YAML") from problem
 

@@ -47,6 +47,7 @@ from coder.coderd.loops import (
     proxy_health,
     purge,
     reaper,
+    release_check,
     reports,
 )
 from coder.coderd.rpc_endpoints import agents, coordination, provisioners, proxies
@@ -128,6 +129,7 @@ LOOPS: tuple[Callable[[Context], Awaitable[None]], ...] = (
     key_rotation.run,
     prebuilds.run,
     proxy_health.run,
+    release_check.run,
     reports.run,
 )
 """`async def run(ctx)`: automatic actions."""
@@ -394,8 +396,11 @@ def _http_server(context: Context, application: Application | None = None) -> Ht
             await serve_endpoint(context, endpoint, upgrade, stream, envelope_of, coordination.sign_in)
         return None
 
+    # An address with too many parameters is refused like any other request (middleware.py).
+    def is_exchange(head: h11.Request) -> bool:
+        return not has_too_many(head.target) and apps.takes(head)
+
     def is_upgrade(head: h11.Request) -> bool:
-        # An address with too many parameters is refused like any other request (middleware.py).
         return not has_too_many(head.target) and (apps.takes(head) or table.find(path_of(head)) is not None)
 
     return HttpServer(
@@ -405,6 +410,7 @@ def _http_server(context: Context, application: Application | None = None) -> Ht
         prefixed_cookies=context.config.host_prefix_cookie,
         proxies=trusted,
         find_other=other_finder(context.process, apps.takes),
+        is_exchange=is_exchange,
         processes=context.process.count,
     )
 

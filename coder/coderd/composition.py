@@ -49,6 +49,7 @@ from coder.coderd.services.proxies.proxy_health import ProxyHealth
 from coder.coderd.services.site.binaries import Binaries
 from coder.coderd.services.site.health import HealthReports
 from coder.coderd.services.site.profiling import Profiling
+from coder.coderd.services.site.release_check import ReleaseCheck
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.telemetry.tracing import Tracing, is_enabled
 from coder.coderd.services.templates.imports.module_files import ModuleFiles
@@ -125,6 +126,7 @@ class ApiServices:
     health_reports: HealthReports
     profiling: Profiling
     binaries: Binaries
+    release_check: ReleaseCheck
 
 
 @dataclass(slots=True, kw_only=True)
@@ -224,6 +226,7 @@ def _api_services(ctx: Context) -> ApiServices:
         health_reports=HealthReports(ctx),
         profiling=Profiling(ctx),
         binaries=Binaries(ctx),
+        release_check=ReleaseCheck(ctx),
     )
 
 

@@ -84,6 +84,12 @@ class BoundedHttp(h11.Connection):
             self._interim = 0
         return event
 
+    def take_head(self, head: h11.Request, following: bytes) -> None:
+        """Continue a server's connection behind a request head that was parsed elsewhere."""
+        if following:
+            self.receive_data(following)
+        self._process_event(self.their_role, head)
+
     async def read_event(self, stream: trio.abc.ReceiveStream) -> HttpEvent:
         """Return the next event except NEED_DATA. A cancelled call has taken none."""
         while True:

@@ -1,6 +1,7 @@
 """Address of a server and the rules for reaching it; no I/O, so that short commands can load it cheaply.
 
-Proxies follow the usual environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, upper or lower case).
+Proxies follow the usual environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, upper or lower case), then the
+settings of the desktop (`system_proxies`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from coder.base.config import process_environment
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
 from coder.net.errors import NetError, proxy_refusal
+from coder.net.system_proxies import desktop_proxies
 
 if TYPE_CHECKING:
     import ssl
@@ -67,7 +69,7 @@ class DialPolicy:
     client_cert: str = ""
     client_key: str = ""
     insecure: bool = False
-    proxies: Mapping[str, str] = field(default_factory=lambda: environment_proxies(process_environment()))
+    proxies: Mapping[str, str] = field(default_factory=lambda: user_proxies(process_environment()))
     "`http`, `https`, `no` -> value; empty mapping means never a proxy."
     timeout: float = CONNECT_TIMEOUT
     address: str = ""
@@ -92,6 +94,14 @@ class DialPolicy:
     @property
     def origin(self) -> SplitResult:
         return urlsplit(self.url)
+
+
+def user_proxies(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the proxy settings of an environment, or, if it names no proxy, those of the user's desktop."""
+    found = environment_proxies(env)
+    if "http" in found or "https" in found:
+        return found
+    return desktop_proxies() | found
 
 
 def environment_proxies(env: Mapping[str, str]) -> dict[str, str]:
@@ -196,6 +206,8 @@ def _matches(host: str, entry: str) -> bool:
         return False
     if entry == "*":
         return True
+    if entry == "<local>":  # from Windows' own settings
+        return "." not in host and ":" not in host
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

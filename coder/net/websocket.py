@@ -18,6 +18,7 @@ from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessag
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from coder.base.errors import CoderError
+from coder.base.threads import QuickLock
 from coder.net.bounded_http import PIECES
 from coder.net.errors import HttpError, NetError, UnansweredUpgrade
 from coder.net.http1 import UPGRADE_TIMEOUT, Headers, upgrade
@@ -63,8 +64,8 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         self.close_reason = ""
         self._max_message = max_message
         self._binary_only = binary_only
-        self._send_lock = trio.Lock()
-        self._receive_lock = trio.Lock()
+        self._send_lock = QuickLock()
+        self._receive_lock = QuickLock()
         self._buffer = b""
         self._partial = bytearray()
         "Buffer of a partial message, of text as UTF-8: separate pieces cost fifty times their content."
@@ -157,7 +158,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
             try:
                 if self._may_send():
                     await self._send_event(CloseConnection(code=code, reason=reason[:120]))
-                if self._awaits_close() and self._receive_lock.statistics().owner is None:
+                if self._awaits_close() and not self._receive_lock.locked():
                     while await self._receive(pieces=True) is not None:
                         pass
             except (trio.BrokenResourceError, trio.ClosedResourceError):

@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError, Message
 from coder.base.errors import CoderError, explain_error, is_database_away
 from coder.base.exception_groups import single_failure
 from coder.base.log import STRANGERS_LINES, get_logger
-from coder.base.threads import in_thread_or_here
+from coder.base.threads import QuickLock, in_thread_or_here
 from coder.rpc import drpc
 from coder.rpc.errors import DATABASE_AWAY_TEXT, UNAVAILABLE, RpcClosed, RpcError
 from coder.rpc.inbox import BufferedBytes, Inbox
@@ -48,7 +48,7 @@ class CallStream(Generic[Sent, Received]):
         self._stream = stream
         self._call = call
         self._received = received
-        self._send_lock = trio.Lock()
+        self._send_lock = QuickLock()
         self._invoked = False
         self._events: deque[drpc.Event] = deque()
 

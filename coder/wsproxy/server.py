@@ -229,9 +229,19 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
             await serve_endpoint(world, endpoint, upgrade, stream, envelope_of)
         return None
 
+    # With too many parameters it belongs to no handler: `ProxySite` rejects it.
+    def is_exchange(head: h11.Request) -> bool:
+        return not has_too_many(head.target) and takes(head)
+
     def is_upgrade(head: h11.Request) -> bool:
-        # With too many parameters it belongs to no handler: `ProxySite` rejects it.
         return not has_too_many(head.target) and (takes(head) or table.find(path_of(head)) is not None)
 
     prefixed = world.config.server.host_prefix_cookie
-    return HttpServer(ProxySite(world), is_upgrade, open_link, prefixed_cookies=prefixed, proxies=proxies)
+    return HttpServer(
+        ProxySite(world),
+        is_upgrade,
+        open_link,
+        prefixed_cookies=prefixed,
+        proxies=proxies,
+        is_exchange=is_exchange,
+    )

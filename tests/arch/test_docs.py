@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
+
+from tests.kit.documents.blocks import commands_in, placeholders_as_variables, read_page
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PATH = re.compile(r"`((?:coder|scripts|tests|docs|build|\.ci)/[\w./*<>-]+)`")
 PROVIDER = "coder/coder"  # a name in Terraform's registry, no path
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
-SHELL_BLOCK = re.compile(r"```(?:sh|bash|console)\n(.*?)```", re.DOTALL)
+ANCHOR = re.compile(r"\]\(([^)#\s:]*)#([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.*?)#*$", re.MULTILINE)
+SOURCES = {"", ".py", ".sh", ".c", ".h", ".yaml", ".ps1", ".tf"}
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+BADLY_INDENTED = re.compile(r"^ {1,3}(?:```|\| ).*", re.MULTILINE)
+VARIABLE = re.compile(r"\bCODER_[A-Z0-9_]+[A-Z0-9]\b(?![_…*])")
 
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 
@@ -43,11 +50,36 @@ def test_relative_links_lead_somewhere(document: Path) -> None:
     assert not [target for target in targets if not (document.parent / target).exists()]
 
 
-def commands_of(document: Path) -> list[str]:
-    """Every line of a shell block that runs `coder`, continuation lines joined."""
-    blocks = "".join(SHELL_BLOCK.findall(document.read_text())).replace("\\\n", " ")
-    lines = [line.split(" | ")[-1].strip().removeprefix("$ ") for line in blocks.splitlines()]
-    return [line for line in lines if line.startswith("coder ")]
+def commands_of(document: Path) -> list[tuple[str, list[str]]]:
+    """Return every `coder` command of the shell blocks: its line, and its words without assignments and wrappers."""
+    relative = document.relative_to(ROOT / "docs").as_posix() if ROOT / "docs" in document.parents else ""
+    lines = [line for block in read_page(document, relative).blocks for line in block.lines()]
+    return [(line, words) for line in lines for words in commands_in(placeholders_as_variables(line))]
+
+
+def anchor_of(heading: str) -> str:
+    """Return the anchor that Python-Markdown gives to a heading."""
+    text = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading)
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+
+
+@each_document
+def test_anchors_lead_to_headings(document: Path) -> None:
+    missing = []
+    for name, anchor in ANCHOR.findall(document.read_text()):
+        target = (document.parent / name).resolve() if name else document
+        headings = HEADING.findall(FENCE.sub("", target.read_text())) if target.suffix == ".md" else []
+        if target.suffix == ".md" and anchor not in {anchor_of(row) for row in headings}:
+            missing.append(f"{name}#{anchor}")
+    assert not missing
+
+
+@each_document
+def test_lists_indent_their_blocks(document: Path) -> None:
+    """Python-Markdown takes a table or a fence into a list item only behind four blanks."""
+    if ROOT / "docs" in document.parents:
+        assert not BADLY_INDENTED.findall(document.read_text())
 
 
 @each_document
@@ -59,8 +91,8 @@ def test_shown_commands_are_understood(document: Path) -> None:
     from coder.cli.core.parsing import parse
 
     misunderstood = []
-    for line in commands_of(document):
-        name, rest = choose(shlex.split(line, comments=True)[1:])
+    for line, words in commands_of(document):
+        name, rest = choose(words)
         if name is None or name not in COMMANDS:
             misunderstood.append(line)
             continue
@@ -74,6 +106,13 @@ def test_shown_commands_are_understood(document: Path) -> None:
 def test_generated_diagrams_are_current() -> None:
     done = subprocess.run([sys.executable, str(ROOT / "scripts/diagrams.py"), "--check"], check=False)
     assert done.returncode == 0, "run scripts/generate-diagrams"
+
+
+def test_generated_reference_is_current() -> None:
+    """In a process of its own: it imports the whole server."""
+    command = [sys.executable, "-m", "scripts.reference", "--check"]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_folder_index_lists_every_page() -> None:
@@ -102,6 +141,43 @@ def _quoted_messages() -> list[str]:
     rows = (ROOT / "docs/guides/troubleshooting.md").read_text().splitlines()
     cells = (row.split("|")[1] for row in rows if row.startswith("|"))
     return [message for cell in cells for message in re.findall(r"`([^`]+ [^`]+)`", cell)]
+
+
+MISSPELT = {"CODER_URLL", "CODER_ACESS_URL"}
+"""Variables of examples of mistakes."""
+
+
+def test_named_variables_exist() -> None:
+    """A variable in a document is an option's, or code reads it."""
+    from coder.cli.core.command import load
+    from coder.cli.core.command_table import COMMANDS
+    from coder.cli.core.options import GLOBAL_OPTIONS
+    from coder.coderd.config.options import OPTIONS
+
+    known = {item.env for item in (*GLOBAL_OPTIONS, *OPTIONS)}
+    known |= {item.env for words in COMMANDS for item in load(words).options}
+    named = {name for document in DOCUMENTS for name in VARIABLE.findall(document.read_text())} - known - MISSPELT
+    unknown = {name for name in named if not name.startswith("CODER_EXTERNAL_AUTH_")}
+    folders = (
+        ROOT / name
+        for name in (
+            "coder/base",
+            "coder/agent",
+            "coder/cli",
+            "coder/coderd",
+            "coder/net",
+            "coder/provisionerd",
+            "build",
+            "scripts",
+            "tests",
+        )
+    )
+    sources = [path for folder in folders for path in folder.rglob("*") if path.suffix in SOURCES and path.is_file()]
+    for path in sources:
+        if unknown and "node_modules" not in path.parts:
+            text = path.read_text(errors="replace")
+            unknown = {name for name in unknown if name not in text}
+    assert not unknown
 
 
 def test_quoted_messages_exist() -> None:

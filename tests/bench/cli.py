@@ -22,6 +22,8 @@ from typing import Any
 from tests.bench.first import Place, build, note, prepare, wait
 
 PARALLEL = 50
+PATIENCE = 60.0
+"Seconds that a command may take: the run has a bound of five minutes."
 SSH = "OpenSSH through the ProxyCommand, true"
 
 
@@ -134,7 +136,9 @@ class Prompt:
             subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             for _ in range(PARALLEL)
         ]
-        failed = [said for process in running if (said := process.communicate()[1]) and process.returncode]
+        failed = [
+            said for process in running if (said := process.communicate(timeout=PATIENCE)[1]) and process.returncode
+        ]
         took = time.perf_counter() - began
         if failed:
             raise AssertionError(f"{len(failed)} of {PARALLEL} failed: {failed[0].decode(errors='replace')}")
@@ -156,7 +160,7 @@ class Prompt:
 
 def _seconds(argv: list[str], env: Mapping[str, str]) -> float:
     began = time.perf_counter()
-    done = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    done = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=PATIENCE)
     took = time.perf_counter() - began
     if done.returncode:
         raise AssertionError(f"{' '.join(argv)}: {done.returncode}\n{done.stderr.decode(errors='replace')}")

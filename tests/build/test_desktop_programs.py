@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 import struct
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "build"))
 
-from desktop import native, sources
+from desktop import native, program, sources
 
 ARM64, AMD64 = 0x0100000C, 0x01000007
 
@@ -124,3 +126,27 @@ def test_another_hash_is_refused(tmp_path: Path) -> None:
         sources.require_hash(tmp_path / "file", "0" * 64)
     with pytest.raises(SystemExit, match="is missing"):
         sources.require_hash(tmp_path / "none", "0" * 64)
+
+
+@pytest.mark.skipif(shutil.which("x86_64-w64-mingw32-gcc") is None, reason="mingw is not installed")
+def test_stable_abi_library_is_reproducible(tmp_path: Path) -> None:
+    """By default mingw's linker takes the library's address from the path of the output."""
+    made = []
+    for name in ("one", "another/deeper"):
+        folder = tmp_path / name / "coder"
+        folder.mkdir(parents=True)
+        (folder / "python.c").write_text("__declspec(dllexport) int PyNothing(void) { return 0; }\n")
+        command = [
+            "x86_64-w64-mingw32-gcc",
+            "-shared",
+            "-nostdlib",
+            "-Wl,-e,PyNothing",
+            "-o",
+            "python314.dll",
+            "python.c",
+        ]
+        subprocess.run(command, cwd=folder, check=True)
+        program.make_stable_abi(folder)
+        made.append((folder / "python3.dll").read_bytes())
+    (image,) = native.images(tmp_path / "one/coder/python3.dll")
+    assert made[0] == made[1] and image.exports == ["PyNothing"]

@@ -35,7 +35,7 @@ NEEDS_SERVER = {
     "workspace-proxy server",
 }
 
-WORKS_WITHOUT_SERVER = {"doctor"}
+WORKS_WITHOUT_SERVER = {"doctor", "upgrade"}
 """Commands that do less without the server's modules."""
 
 

@@ -162,9 +162,9 @@ async def test_detection_and_the_package(server: Any, tmp_path: Path) -> None:
     for words in ((), ("--method", "deb")):
         code, said = await install(script, tmp_path, "--dry-run", *words, path=path)
         assert code == 0 and "+ dpkg -i " in said and ".deb" in said and "/dev/null" not in said, said
-        assert "Would have installed the package coder" in said and not told.exists()
+        assert "Would have installed the package coder-py" in said and not told.exists()
         code, said = await install(script, tmp_path, *words, path=path)
-        assert code == 0 and said.count("Installed the package coder.") == 1, said
+        assert code == 0 and said.count("Installed the package coder-py.") == 1, said
         assert told.read_text() == "-i\nthe package\n"
         told.unlink()
     # A person's own prefix, or somebody who is not root, gets the file; who asks for the package, sudo.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,11 +19,27 @@ import compiled
 from tests.kit.programs.single_binary import NEEDS
 
 
+DESKTOP = {"windows-amd64": ("mvn", "cargo", "x86_64-w64-mingw32-gcc"), "darwin-arm64": ("mvn",)}
+"""Platforms that are built elsewhere, and the programs that this requires."""
+
+
+def missing(platform: str) -> str:
+    """Return why a platform cannot be built here; empty if it can."""
+    if not NEEDS:
+        return "gcc, zstd and its library are needed"
+    tools = [tool for tool in DESKTOP.get(platform, ()) if shutil.which(tool) is None]
+    if platform.startswith("darwin-") and importlib.util.find_spec("ziglang") is None:
+        tools.append("ziglang")
+    return f"not installed: {', '.join(tools)}" if tools else ""
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(not NEEDS, reason="gcc, zstd and its library are needed")
-def test_two_builds_are_equal(tmp_path: Path) -> None:
+@pytest.mark.parametrize("platform", ["here", *DESKTOP])
+def test_two_builds_are_equal(platform: str, tmp_path: Path) -> None:
     """Programs, bills of materials and all, by the checksums the build itself writes."""
+    if reason := missing(platform):
+        pytest.skip(reason)
     sums: list[str] = []
     for name in ("one", "another/deeper"):
         tree, out = tmp_path / name, tmp_path / f"out-{len(sums)}"
@@ -30,8 +48,10 @@ def test_two_builds_are_equal(tmp_path: Path) -> None:
             os.utime(path, (len(sums) * 86400 + 1_000_000_000,) * 2)
         command: list[str | Path] = [sys.executable, tree / "build/build.py", "--out", out]
         command += ["--quick", "--pure", "--keep-dashboard"]
+        command += ["--platform", platform] if platform in DESKTOP else []
         env = os.environ | {"PYTHONPATH": str(tree), "TMPDIR": str(tmp_path)}
         done = subprocess.run(command, env=env, cwd=tree, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         sums.append((out / "SHA256SUMS").read_text())
-    assert sums[0] == sums[1] and sums[0].count("coder-slim-linux-") >= 2
+    program = f"coder-{platform}" if platform in DESKTOP else "coder-slim-linux-"
+    assert sums[0] == sums[1] and sums[0].count(program) >= 2

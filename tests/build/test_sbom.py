@@ -73,6 +73,15 @@ def test_system_libraries_are_debian_packages(collected: Path, monkeypatch: pyte
     assert found["libssl.so.3"]["purl"] == f"pkg:deb/debian/libssl3@{version}"
 
 
+def test_openssl_inside_modules_is_listed(collected: Path) -> None:
+    """Wheels of cryptography contain an OpenSSL of their own, of another version than the interpreter's."""
+    module = "cryptography/hazmat/bindings/_rust.abi3.so"
+    (collected / "_internal" / module).write_bytes(b"\x7fELF\0OpenSSL 4.0.3 29 Sep 2026\0OpenSSL 3's legacy\0")
+    (part,) = [part for part in sbom.linked_openssl(collected) if part["name"] == "openssl"]
+    assert part["purl"] == "pkg:generic/openssl@4.0.3" and part["bom-ref"] == f"file:{module}#openssl-4.0.3"
+    assert part in sbom.describe(collected, "coder", "1", dashboard=False)["components"]
+
+
 def test_dashboard_build_tools_are_excluded(collected: Path) -> None:
     found = names(sbom.describe(collected, "coder", "1.2.3", dashboard=True))
     assert found["react"]["purl"].startswith("pkg:npm/react@")

@@ -20,6 +20,7 @@ from coder.agent.network.whole_files import WHOLE_FILE_ROUTES
 from coder.agent.state import AgentState
 from coder.agent.workspace.files import NotRegularError, read_regular
 from coder.base.json_types import Json, JsonObject, as_list, as_object
+from coder.base.private_files import keep_access, open_private, replace_file
 
 MAX_FILE, MAX_EDITED = 1 << 20, 16 << 20
 MAX_LINE = 1024
@@ -158,14 +159,15 @@ def edited(text: str, edits: Sequence[Mapping[str, Json]], name: str) -> str:
 
 
 def _replace(target: Path, text: str) -> None:
-    """Replace the file atomically; its mode is kept."""
+    """Replace the file atomically; its mode or access list is kept."""
     temporary = target.with_name(f".coder-{os.urandom(8).hex()}.tmp")  # unique to this edit
     mode = stat.S_IMODE(target.stat().st_mode)
     try:
-        temporary.touch(mode=0o600, exist_ok=False)
-        temporary.write_text(text, encoding="utf-8", newline="")
+        with os.fdopen(open_private(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as out:
+            out.write(text.encode())
         temporary.chmod(mode)
-        temporary.replace(target)
+        keep_access(target, temporary)
+        replace_file(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -36,9 +36,13 @@ POLL_INTERVAL = 0.1
 """Seconds (ours) between polls of a child that nothing can wait for."""
 HAS_SOCKET_FILES = True
 "Whether the agent's socket for scripts can exist."
-CAN_TAKE_OVER = True
-"Whether a newer program can continue in this process (execve)."
+HAS_EXECVE = True
+"Whether a newer program can continue in this process, with its children and their terminals."
+PROGRAM_SUFFIX = ""
+"Suffix of names of programs."
 SHELL_OPTION = "-c"
+_OVERFLOW_UID = 65534
+"User id that a container reports for users outside of it."
 
 
 # Users
@@ -200,7 +204,69 @@ def close_terminal(master: int) -> None:
     os.close(master)
 
 
+# Newer programs of this agent
+
+
+def adopt_inherited(number: int, flags: int) -> int:
+    """Return the descriptor of what the parent process passed as `number`; children do not inherit it."""
+    os.set_inheritable(number, False)
+    return number
+
+
+def start_successor(
+    argv: Sequence[str], env: Mapping[str, str], variable: str, descriptor: int, outputs: tuple[int, int]
+) -> subprocess.Popen[bytes]:
+    """Start a program with a pipe as its input, and with `descriptor`, whose number for it is in `variable`. Raises
+    OSError."""
+    given = {**env, variable: str(descriptor)}
+    stdout, stderr = outputs
+    return subprocess.Popen(
+        argv, env=given, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, pass_fds=(descriptor,)
+    )
+
+
+def why_not_private(folder: Path) -> str:
+    """Return why other users could replace what is in a folder; "" if they cannot. Raises OSError."""
+    info = folder.lstat()
+    if not stat.S_ISDIR(info.st_mode):
+        return f"{folder} is not a directory"
+    if info.st_uid != os.geteuid():
+        return f"{folder} belongs to another user"
+    if info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"{folder} is writable by other users"
+    # A user who may rename a parent folder could replace this one, by either path to it.
+    for above in {*folder.absolute().parents, *folder.resolve().parents}:
+        info = above.stat()
+        if info.st_uid not in {0, os.geteuid(), _OVERFLOW_UID}:
+            return f"{above}, above {folder}, belongs to another user"
+        if info.st_mode & stat.S_IWOTH and not info.st_mode & stat.S_ISVTX:
+            return f"{above}, above {folder}, is writable by everyone"
+    return ""
+
+
+def lock(descriptor: int) -> None:
+    """Lock a file until its descriptor is closed. Raises BlockingIOError when another process holds it."""
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def retire_program(path: Path, target: str) -> None:
+    """Make the name of an earlier program a link to `target`: shells that outlive their agent store the name."""
+    if path.is_symlink() and str(path.readlink()) == target:
+        return
+    link = path.with_name("link.part")
+    link.unlink(missing_ok=True)
+    link.symlink_to(target)
+    link.replace(path)  # atomic: git may start it at any time
+
+
 # Files
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder for state that outlives a user's programs (XDG base directories)."""
+    state = Path(environ.get("XDG_STATE_HOME", ""))
+    home = Path(environ.get("HOME") or "~").expanduser()
+    return (state if state.is_absolute() else home / ".local" / "state") / "coder-agent"
 
 
 def user_mark() -> str:

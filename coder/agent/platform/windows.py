@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import _winapi
 import codecs
+import contextlib
 import ctypes
+import msvcrt
 import ntpath
 import os
 import shutil
@@ -26,6 +28,9 @@ import trio
 import winpty
 from trio_asyncio import trio_as_aio
 
+from coder.base.sddl import others_can_write
+from coder.base.windows_access import access_list, user_sid
+
 _kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
 
 
@@ -40,8 +45,9 @@ START: dict[str, Any] = {"creationflags": _start_flags()}
 KILL, HANGUP, TERMINATE = 9, 1, int(signal.SIGTERM)
 HAS_SOCKET_FILES = False
 "Python for Windows has no socket files."
-CAN_TAKE_OVER = False
-"Windows has no execve that keeps the process."
+HAS_EXECVE = False
+"Windows has no execve that keeps the process: a newer program is a child (coder/agent/upgrade/supervisor.py)."
+PROGRAM_SUFFIX = ".exe"
 SHELL_OPTION = "/c"
 SHELLS = ("pwsh.exe", "powershell.exe", "cmd.exe")
 """Shells in the order of preference, as the original's agent has them (usershell_windows.go)."""
@@ -339,7 +345,63 @@ def close_terminal(master: int) -> None:
     _terminals.pop(master).close()
 
 
+# Newer programs of this agent
+
+
+def adopt_inherited(number: int, flags: int) -> int:
+    """Return a descriptor of the handle that the parent process passed as `number`; children do not inherit it."""
+    os.set_handle_inheritable(number, False)
+    return int(msvcrt.open_osfhandle(number, flags | os.O_NOINHERIT))
+
+
+def start_successor(
+    argv: Sequence[str], env: Mapping[str, str], variable: str, descriptor: int, outputs: tuple[int, int]
+) -> subprocess.Popen[bytes]:
+    """Start a program with a pipe as its input, and with `descriptor`, whose handle for it is in `variable`. It shares
+    our console, if there is one. Raises OSError."""
+    handle = msvcrt.get_osfhandle(descriptor)
+    os.set_handle_inheritable(handle, True)
+    stdout, stderr = outputs
+    flags = START["creationflags"] & subprocess.CREATE_NO_WINDOW
+    return subprocess.Popen(
+        argv,
+        env={**env, variable: str(handle)},
+        stdin=subprocess.PIPE,
+        stdout=stdout,
+        stderr=stderr,
+        close_fds=False,
+        creationflags=flags,
+    )
+
+
+def why_not_private(folder: Path) -> str:
+    """Return why other users could replace what is in a folder; "" if they cannot. Raises OSError."""
+    if folder.is_symlink() or folder.is_junction() or not folder.is_dir():
+        return f"{folder} is not a directory"
+    return f"{folder} is writable by other users" if others_can_write(access_list(folder), user_sid()) else ""
+
+
+def lock(descriptor: int) -> None:
+    """Lock a file until its descriptor is closed. Raises BlockingIOError when another process holds it."""
+    try:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    except OSError as error:
+        raise BlockingIOError(error.errno, error.strerror) from error
+
+
+def retire_program(path: Path, target: str) -> None:
+    """Remove an earlier program: shells end with their agent on Windows. One that still runs stays."""
+    with contextlib.suppress(PermissionError):
+        path.unlink(missing_ok=True)
+
+
 # Files. A user's folders are closed to other users by their access lists, which new files inherit.
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder for state that outlives a user's programs."""
+    local = environ.get("LOCALAPPDATA")
+    return (Path(local) if local else Path.home() / "AppData" / "Local") / "coder-agent"
 
 
 def user_mark() -> str:

@@ -14,7 +14,9 @@ import zlib
 from pathlib import Path
 
 from coder.agent.disk import OpenDescriptor
+from coder.base.atomic_file import BINARY
 from coder.base.json_types import JsonObject, as_list
+from coder.base.private_files import open_private
 
 SLOT_SIZE = 32 << 10
 _HEADER = struct.Struct(">IQI")
@@ -31,7 +33,7 @@ class FlightFile(OpenDescriptor):
     def open_file(cls, path: Path) -> FlightFile:
         """Open the file; create it (0600, its folders 0700) when missing. Raises OSError."""
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+        descriptor = open_private(path, os.O_RDWR | os.O_CREAT | BINARY)
         try:
             if os.fstat(descriptor).st_size < 2 * SLOT_SIZE:
                 _put(descriptor, bytes(2 * SLOT_SIZE), 0)

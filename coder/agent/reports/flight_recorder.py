@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -255,13 +255,6 @@ def _text(path: str) -> str:
         return Path(path).read_text(encoding="ascii").strip()
     except (OSError, ValueError):
         return ""
-
-
-def default_folder(environ: Mapping[str, str]) -> Path:
-    """Return the folder for state that outlives a user's programs (XDG base directories)."""
-    state = Path(environ.get("XDG_STATE_HOME", ""))
-    home = Path(environ.get("HOME") or "~").expanduser()
-    return (state if state.is_absolute() else home / ".local" / "state") / "coder-agent"
 
 
 def _look_untrusted(value: Json) -> Sample | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import trio
 
 from coder.agent.disk import on_disk
+from coder.agent.platform import system
 from coder.agent.upgrade.folder import ensure_private
 from coder.agent.upgrade.handover import FORMAT
 from coder.agent.upgrade.outcomes import UpgradeNotNowError, UpgradeRefusedError
@@ -99,6 +100,7 @@ async def _run(argv: list[str], seconds: float) -> tuple[int, str]:
                 check=False,
                 # Run this program itself, not a running command server; and leave no command server behind.
                 env=child_env({"CODER_NO_COMMAND_SERVER": "1"}),
+                **system.START,
             )
     except OSError as error:
         if error.errno in _FOREIGN_ERRNOS:

@@ -19,8 +19,9 @@ import trio
 
 from coder.agent.disk import DISK_TIMEOUT, on_disk
 from coder.agent.upgrade.checks import check_program, check_signature, digest_of
-from coder.agent.upgrade.folder import ensure_private, link_others, locked_in_thread, program_path
+from coder.agent.upgrade.folder import NO_FOLLOW, ensure_private, link_others, locked_in_thread, program_path
 from coder.agent.upgrade.outcomes import UpgradeNotNowError, UpgradeRefusedError
+from coder.base.atomic_file import BINARY
 from coder.net.errors import NetError
 from coder.net.http1 import HttpClient
 
@@ -90,7 +91,7 @@ async def _download(client: HttpClient, name: str, path: Path, digest: str) -> N
 
 
 def _create(path: Path) -> BinaryIO:
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o700), "wb")
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW | BINARY, 0o700), "wb")
 
 
 async def _delete_file(path: Path) -> None:

@@ -18,7 +18,9 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from coder.agent.platform import system
 from coder.agent.upgrade.signals import replay_signals, signals_to_pipe
+from coder.agent.upgrade.supervisor import run_successor
 from coder.base.errors import CoderError, explain_error
 from coder.base.open_files import lowered_open_files
 
@@ -27,6 +29,8 @@ FORMAT = 1
 misread the document."""
 VARIABLE = "CODER_AGENT_HANDOVER"
 """Environment variable that names the document's descriptor to the started program."""
+STANDARD_INPUT = "stdin"
+"""Value of that variable for a document in standard input, from a process that waits for the program."""
 _ROOM = 1 << 20
 "Bytes of a document with many terminals."
 
@@ -129,7 +133,9 @@ def descriptors(handover: Handover) -> list[int]:
 
 def replace_program(handover: Handover, restart: Restart) -> Handover:
     """Replace this process by the other program. Returns only on failure: the state to continue with, with the reason
-    in `refused`."""
+    in `refused`. Where processes cannot do that, this one starts the other program and waits for it."""
+    if not system.HAS_EXECVE:
+        return run_successor(handover, restart)
     before, reason = {number: signal.signal(number, signal.SIG_IGN) for number in restart.caught}, ""
     try:
         with signals_to_pipe() as handover.signals:
@@ -149,7 +155,7 @@ def _start(argv: list[str], handover: Handover, env: Mapping[str, str]) -> None:
     document = _unnamed_file()
     try:
         with os.fdopen(document, "wb", closefd=False) as out:
-            out.write(_encode(handover))
+            out.write(encode(handover))
         os.lseek(document, 0, os.SEEK_SET)
         for number in [document, *descriptors(handover)]:
             os.set_inheritable(number, True)
@@ -160,7 +166,7 @@ def _start(argv: list[str], handover: Handover, env: Mapping[str, str]) -> None:
         os.close(document)
 
 
-def _encode(handover: Handover) -> bytes:
+def encode(handover: Handover) -> bytes:
     """Encode as JSON. Texts come from clients and may hold half a surrogate pair, which is not UTF-8 and which JSON can
     escape."""
     import msgspec  # a megabyte, which an agent that hands nothing over does not need
@@ -168,7 +174,7 @@ def _encode(handover: Handover) -> bytes:
     return json.dumps(msgspec.to_builtins(handover)).encode()
 
 
-def _decode(document: bytes) -> Handover:
+def decode(document: bytes) -> Handover:
     """Decode a document. Raises ValueError, RecursionError."""
     import msgspec
 
@@ -214,8 +220,8 @@ def take_over(environ: MutableMapping[str, str]) -> Handover | None:
     if not named:
         return None
     try:
-        with os.fdopen(int(named), "rb") as file:
-            handover = _decode(file.read())
+        with os.fdopen(0 if named == STANDARD_INPUT else int(named), "rb", closefd=named != STANDARD_INPUT) as file:
+            handover = decode(file.read())
         _set_close_on_exec(handover)
         if handover.signals is not None:
             with contextlib.suppress(OSError):  # a failure costs no shell

@@ -159,6 +159,10 @@ class Processes:
         """Return the state that the next program continues with."""
         return [item.handover_state() for item in self._known.values()]
 
+    def count(self) -> int:
+        """Return the number of running commands."""
+        return self._starting + sum(item.exited is None for item in self._known.values())
+
     def _resume(self, nursery: trio.Nursery, kept: Sequence[KeptProcess]) -> None:
         for item in kept:
             child = Child(item.pid, item.output)
@@ -192,7 +196,7 @@ class Processes:
         started."""
         if not self._is_active():
             raise ValueError("the agent is shutting down")
-        if self._starting + sum(item.exited is None for item in self._known.values()) >= MAX_RUNNING:
+        if self.count() >= MAX_RUNNING:
             raise ValueError(f"{MAX_RUNNING} processes are already running")
         self._starting += 1
         try:

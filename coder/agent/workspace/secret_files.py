@@ -10,8 +10,9 @@ import trio
 from coder.agent.disk import DISK_TIMEOUT, FolderThreads, on_disk
 from coder.agent.state import AgentState
 from coder.agent.workspace.environment import expand_directory
-from coder.agent.workspace.files import open_for_writing
+from coder.agent.workspace.files import NO_WAIT
 from coder.base.log import get_logger
+from coder.base.private_files import open_private
 from coder.rpc.proto import agent_pb2
 
 log = get_logger("agent")
@@ -37,5 +38,5 @@ async def write_secret_files(state: AgentState, manifest: agent_pb2.Manifest) ->
 
 def _write(path: Path, value: bytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with os.fdopen(open_for_writing(path, os.O_TRUNC, 0o600), "wb") as out:
+    with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_WAIT), "wb") as out:
         out.write(value)

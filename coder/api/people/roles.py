@@ -8,7 +8,6 @@ from uuid import UUID
 from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
-from coder.base.json_types import Json
 
 RBACAction = Literal[
     "application_connect",
@@ -118,8 +117,25 @@ class AuthorizationCheck(ApiStruct):
     action: RBACAction
 
 
+class SentObject(ApiStruct):
+    """`AuthorizationObject` as any client may send it: unknown types are answered, too."""
+
+    resource_type: str
+    owner_id: str
+    organization_id: str
+    resource_id: str
+    any_org: bool
+
+
+class SentCheck(ApiStruct):
+    """`AuthorizationCheck` as any client may send it."""
+
+    object: SentObject
+    action: str
+
+
 class AuthorizationRequest(ApiStruct):
-    checks: dict[str, Json]
+    checks: dict[str, SentCheck]
 
 
 AuthorizationResponse = dict[str, bool]

@@ -6,6 +6,7 @@ Nothing is buffered as a whole: each side is read no faster than the other takes
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,15 @@ from coder.base.exception_groups import single_failure
 from coder.domain.apps import app_headers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from coder.appproxy.apps.proxy_request import ProxyRequest
     from coder.domain.apps.app_headers import Headers
+    from coder.net.bounded_http import HttpEvent
 
+UNWATCHED = 0.1
+"""Seconds that a response may take to begin before this server watches for the browser's disconnect: the watch is a
+task, which costs more than most exchanges last."""
 _RETRIED = frozenset({"GET", "HEAD", "OPTIONS"})
 """Requests that may be sent twice when a reused connection turns out dead (RFC 9110 section 9.2.2)."""
 
@@ -87,26 +92,52 @@ async def _exchange(
     proxied: ProxyRequest, upstream_request: UpstreamRequest, connection: AppConnection, stopping: trio.Event
 ) -> None:
     head = h11.Request(method=proxied.method, target=upstream_request.target, headers=list(upstream_request.headers))
+    is_short = proxied.take_end()
     try:
-        await connection.send(head)
+        await connection.send(head, *([h11.EndOfMessage()] if is_short else []))
     except trio.BrokenResourceError as error:
         raise BadUpstreamAnswerError from error
+    begun = await _begin(connection) if is_short else []
+    if begun and type(begun[-1]) is h11.EndOfMessage:
+        await _answer(proxied, upstream_request, connection, begun)
+        return
     switched: h11.InformationalResponse | None = None
     with single_failure():
         async with trio.open_nursery() as nursery:
-            upload = _Upload(proxied, connection, nursery.cancel_scope)
+            upload = _Upload(proxied, connection, nursery.cancel_scope, is_sent=is_short)
             nursery.start_soon(upload.run)
-            switched = await _answer(proxied, upstream_request, connection)
+            switched = await _answer(proxied, upstream_request, connection, begun)
             nursery.cancel_scope.cancel()
     if switched is not None and not proxied.gone:
         await _switch(proxied, upstream_request, connection, switched, stopping)
 
 
+async def _begin(connection: AppConnection) -> list[HttpEvent]:
+    """Return the events of a response's first piece, if it comes soon: most responses have no other."""
+    events: list[HttpEvent] = []
+    with trio.move_on_after(UNWATCHED):
+        try:
+            await connection.receive()
+        except trio.BrokenResourceError as error:
+            raise BadUpstreamAnswerError from error
+    # An invalid response is noticed by the reader of these events, who finds the parser as it was left.
+    with suppress(h11.RemoteProtocolError):
+        while (event := connection.h11.next_event()) is not h11.NEED_DATA:
+            events.append(event)
+            if type(event) not in {h11.Response, h11.Data}:
+                break
+            await connection.h11.rest()
+    return events
+
+
 class _Upload:
     """Upload of the request's body, and afterwards a watch for the browser's disconnect."""
 
-    def __init__(self, proxied: ProxyRequest, connection: AppConnection, both: trio.CancelScope) -> None:
+    def __init__(
+        self, proxied: ProxyRequest, connection: AppConnection, both: trio.CancelScope, *, is_sent: bool
+    ) -> None:
         self._proxied = proxied
+        self._is_sent = is_sent
         self._connection = connection
         self._both = both
 
@@ -121,7 +152,7 @@ class _Upload:
 
     async def _send_body(self) -> None:
         proxied = self._proxied
-        while True:
+        while not self._is_sent:
             event = await proxied.next_event()
             if isinstance(event, h11.Data):
                 if not await self._pass_on(h11.Data(data=bytes(event.data))):
@@ -149,14 +180,15 @@ class _Upload:
 
 
 async def _answer(
-    proxied: ProxyRequest, upstream_request: UpstreamRequest, connection: AppConnection
+    proxied: ProxyRequest, upstream_request: UpstreamRequest, connection: AppConnection, begun: Iterable[HttpEvent] = ()
 ) -> h11.InformationalResponse | None:
-    """Pass the response on; return the application's 101 if it is one."""
+    """Pass the response on, of which `begun` was read; return the application's 101 if it is one."""
     pending = bytearray()
+    waiting = iter(begun)
     while True:
         try:
             await connection.h11.rest()
-            event = connection.h11.next_event()
+            event = next(waiting, None) or connection.h11.next_event()
             if event is h11.NEED_DATA:
                 if pending:  # the waiting reader should have this piece
                     await proxied.stream.send_all(bytes(pending))

@@ -14,6 +14,7 @@ import trio
 
 from coder.appproxy.apps.app_pages import HEADERS, ErrorPage
 from coder.appproxy.apps.upstream import MAX_HEAD, READ_SIZE, Sent
+from coder.base.threads import QuickLock
 from coder.domain.apps import app_headers
 from coder.net.bounded_http import BoundedHttp, HttpEvent
 
@@ -44,7 +45,7 @@ class _OneWriter(trio.abc.Stream):
     """Stream on which the tasks of both directions may write: one after the other."""
 
     def __init__(self, inside: trio.abc.Stream) -> None:
-        self._inside, self._writing = inside, trio.Lock()
+        self._inside, self._writing = inside, QuickLock()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         async with self._writing:
@@ -90,8 +91,7 @@ class ProxyRequest:
         self.gone = False
         """Whether the browser disconnected before its response was complete."""
         self.connection = BoundedHttp(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
-        self.connection.receive_data(_rendered(head) + trailing)
-        self.connection.next_event()  # the head once more, which moves the parser to the body
+        self.connection.take_head(head, trailing)
 
     @property
     def answered(self) -> bool:
@@ -113,6 +113,11 @@ class ProxyRequest:
     def full_query(self) -> str:
         """Return the query with its question mark; "" without one."""
         return f"?{self.query}" if self.has_query else ""
+
+    def take_end(self) -> bool:
+        """Take the end of a request without a body; return whether it was one. False for an upgrade: other bytes than
+        HTTP may follow it."""
+        return not self.has_body and not self.is_upgrade and type(self.connection.next_event()) is h11.EndOfMessage
 
     async def next_event(self) -> HttpEvent:
         """Return the next part of the body. Raises h11.RemoteProtocolError, trio.BrokenResourceError."""
@@ -179,9 +184,3 @@ class ProxyRequest:
 
 def _header_safe(text: str) -> bytes:
     return text.replace("\r", "%0D").replace("\n", "%0A").encode("latin-1", "replace")
-
-
-def _rendered(head: h11.Request) -> bytes:
-    lines = [b" ".join([head.method, head.target, b"HTTP/" + head.http_version])]
-    lines += [name + b": " + value for name, value in head.headers]
-    return b"\r\n".join([*lines, b"", b""])

@@ -60,8 +60,8 @@ class AppConnection:
     idle_since: float = 0.0
     h11: BoundedHttp = field(default_factory=lambda: BoundedHttp(h11.CLIENT, max_incomplete_event_size=MAX_HEAD))
 
-    async def send(self, event: Sent) -> None:
-        data = self.h11.send(event)
+    async def send(self, *events: Sent) -> None:
+        data = b"".join(self.h11.send(event) or b"" for event in events)
         if data:
             await self.stream.send_all(data)
 

@@ -44,11 +44,13 @@ _PER_ACCOUNT = 4
 """The same for an account in the part of known users."""
 LOOP_PART = 0.3
 """Part of the event loop's time for the strangers of one address."""
-LOOP_BURST = 1.0
+LOOP_BURST = 0.2
 """Seconds for which an address may use all of it."""
 CONNECTION_COST, HANDSHAKE_COST, REQUEST_COST, READ_COST, CHUNK_COST = 0.001, 0.002, 0.0015, 0.0001, 0.00001
 """Ours, in seconds, as measured: accepting and closing; a TLS handshake; a request without authentication; reading a
 piece of the stream; a chunk of a body."""
+SIMPLE_COST = 0.0003
+"""The same of a request that is answered at once (`simple_requests.py`)."""
 _MAX_ALLOWANCES = 4096
 """Addresses whose spending is remembered at once; beyond, those that owe nothing are forgotten."""
 _LOCAL = {"127.0.0.1", "::1"}
@@ -74,11 +76,16 @@ class ClientConnection:
 
     async def pay(self, cost: float) -> None:
         """Spend `cost` seconds of the event loop, and wait while the address of a stranger has spent too much."""
-        if self.network and not self.is_known:
-            self.spent += cost
-            delay = self.shares.charge(self.network, cost)
-            if delay > 0:
-                await trio.sleep(delay)
+        delay = self.charge(cost)
+        if delay > 0:
+            await trio.sleep(delay)
+
+    def charge(self, cost: float) -> float:
+        """Spend `cost` seconds of the event loop; return how long the connection has to wait for that."""
+        if not self.network or self.is_known:
+            return 0.0
+        self.spent += cost
+        return self.shares.charge(self.network, cost)
 
 
 _current: ContextVar[ClientConnection | None] = ContextVar("client_connection", default=None)
@@ -91,6 +98,11 @@ def open_files_limit() -> int:
         return DEFAULT_FILES
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return DEFAULT_FILES if soft == resource.RLIM_INFINITY else soft
+
+
+def serve_in_task(connection: ClientConnection) -> None:
+    """Make a connection the current task's."""
+    _current.set(connection)
 
 
 def promotion(account: str) -> Callable[[], None]:
@@ -131,12 +143,18 @@ class ConnectionShares:
     def __len__(self) -> int:
         return len(self._strangers) + len(self._known)
 
+    def refuses(self, address: str) -> bool:
+        """Return whether an address has too many connections for another one."""
+        if self._strangers.count(network_of(address)) < self.max_per_address or self._is_proxy(address):
+            return False
+        _log.warn("connections are refused: one address has too many", address=address)
+        return True
+
     def admit(self, address: str, close: Callable[[], None]) -> ClientConnection | None:
-        """Record a new connection from an address, and make it the current task's; None: it has to be closed."""
-        network, strangers = network_of(address), self._strangers
-        if strangers.count(network) >= self.max_per_address and not self._is_proxy(address):
-            _log.warn("connections are refused: one address has too many", address=address)
+        """Record a new connection from an address; None: it has to be closed."""
+        if self.refuses(address):
             return None
+        network, strangers = network_of(address), self._strangers
         if strangers.is_full:
             victim = strangers.evictable_for(network)
             if victim is None:
@@ -148,7 +166,6 @@ class ConnectionShares:
         pays = address not in _LOCAL and not self._is_proxy(address)
         connection = ClientConnection(network, close, self, network if pays else "")
         strangers.add(network, connection)
-        _current.set(connection)
         return connection
 
     def promote(self, connection: ClientConnection, account: str) -> None:

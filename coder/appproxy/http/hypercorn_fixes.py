@@ -51,10 +51,11 @@ from hypercorn.typing import TaskGroup as AnyTaskGroup
 
 from coder.appproxy.http.inline_tasks import AT_ONCE
 from coder.appproxy.http.listening_sockets import ClientStream
+from coder.appproxy.http.request_framing import OneFraming
 from coder.appproxy.http.server_log import ServerLog
 from coder.appproxy.http.websocket_bounds import PING, BoundedWSStream
 from coder.base.log import STRANGERS_LINES, get_logger
-from coder.net.bounded_http import PIECES, BoundedHttp, HttpEvent
+from coder.base.threads import QuickLock
 
 WRITE_TIMEOUT = 20.0
 """Seconds one piece may wait for a peer that does not read; long enough for a phone in a lift."""
@@ -71,9 +72,6 @@ LINGER_SECONDS = 1.0
 """Seconds a connection stays open after an early response, so that its client can read it."""
 LINGER_BYTES = 256 << 10
 """Bytes of a body that are dropped unparsed after an early response, as by Go's server; then the sender must wait."""
-FRAMING_SLACK = 16 << 10
-"""Bytes of chunk framing a body may have besides one for each byte of data. A chunk of one byte takes as long to parse
-as a large one: this ends a body of such chunks after four thousand of them, some 30 ms."""
 HEADER_LIMIT = 1 << 16
 """Bytes of a request head before 431: the caller is still unknown, so this bound applies to every client."""
 HEAD_PATIENCE = 30.0
@@ -129,6 +127,7 @@ class PatientServer(TCPServer):
     ) -> None:
         # Hypercorn names one of the two kinds only.
         super().__init__(app, config, context, state, cast("trio.SSLStream[trio.SocketStream]", stream))
+        self.send_lock = QuickLock()  # type: ignore[assignment]  # Hypercorn's costs a turn for each write
         self._idle_timer = trio.CancelScope(deadline=trio.current_time() + self.config.keep_alive_timeout)
         self._watch = trio.CancelScope()
         self._busy = False
@@ -176,6 +175,19 @@ class PatientServer(TCPServer):
             # Also when the peer disconnected: its earlier bytes may be megabytes of requests without a reader.
             await self._abandon()
         await self.protocol.handle(Closed())
+
+    async def send_at_once(self, data: bytes) -> None:
+        """Send a response by one system call, without a turn of the event loop, when the client's buffer has room.
+
+        For callers that wait for the client before the next response: otherwise other tasks would not run.
+        """
+        sent = 0
+        stream = cast("ClientStream", self.stream)
+        if isinstance(stream, trio.SocketStream) and not self.send_lock.locked():
+            with contextlib.suppress(OSError):  # no room, or disconnected: `protocol_send` meets it again
+                sent = stream.socket._sock.send(data)  # type: ignore[attr-defined]
+        if sent < len(data):
+            await self.protocol_send(RawData(data[sent:]))
 
     async def _is_sent(self, data: bytes) -> bool:
         try:
@@ -225,7 +237,11 @@ class PatientServer(TCPServer):
 
 class ConnectionTasks(TaskGroup):
     """Task group in which an application that takes no more messages delays neither its own end nor the reading task
-    (10)."""
+    (10). `before_piece` is awaited before each piece of a body is passed on."""
+
+    def __init__(self, before_piece: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint) -> None:
+        super().__init__()
+        self._before_piece = before_piece
 
     async def spawn_app(
         self, app: AppWrapper, config: Config, scope: Scope, send: Callable[[ASGISendEvent | None], Awaitable[None]]
@@ -239,6 +255,8 @@ class ConnectionTasks(TaskGroup):
         async def put(message: ASGIReceiveEvent) -> None:
             with contextlib.suppress(trio.BrokenResourceError):  # the application has ended
                 if message["type"] != "http.disconnect":
+                    if message["type"] == "http.request" and message["body"]:
+                        await self._before_piece()
                     await queue.send(message)
                     return
                 # The caller may be the application itself, so this never waits. Without room all pieces are dropped: a
@@ -251,71 +269,6 @@ class ConnectionTasks(TaskGroup):
 
         self.spawn(run)
         return put
-
-
-class _OneFraming(BoundedHttp):
-    """Refuse a request with two lengths (RFC 9112 section 6.1), which a proxy in front may count otherwise; and a body
-    that is mostly chunk headers (`FRAMING_SLACK`). After `end` there are no more events."""
-
-    _received = _data = _chunks = 0
-    """Bytes after the head, those of them that are body data, and pieces that are not charged yet."""
-    _ended = False
-    _waiting: HttpEvent | None = None
-    """Event behind a piece of a body, taken already."""
-
-    def end(self) -> None:
-        """Drop the received bytes that are not parsed."""
-        self._ended = True
-        self._receive_buffer.maybe_extract_at_most(len(self._receive_buffer))
-
-    def take_chunks(self) -> int:
-        """Return the pieces of bodies parsed since the last call."""
-        chunks, self._chunks = self._chunks, 0
-        return chunks
-
-    def receive_data(self, data: bytes) -> None:
-        if not self._ended:
-            self._received += len(data)
-            super().receive_data(data)
-
-    def next_event(self) -> HttpEvent:
-        """Return up to PIECES chunks of a body together: passing one on costs as much as parsing twenty."""
-        if self._ended:
-            return h11.NEED_DATA
-        event, self._waiting = self._waiting or self._checked_event(), None
-        if type(event) is not h11.Data or not self._receive_buffer:
-            return event
-        pieces = [event.data]
-        while self._waiting is None and len(pieces) < PIECES and self._receive_buffer:
-            following = self._checked_event()
-            if type(following) is h11.Data:
-                pieces.append(following.data)
-            else:
-                self._waiting = following
-        if self._waiting is h11.NEED_DATA:
-            self._waiting = None
-        return event if len(pieces) == 1 else h11.Data(data=b"".join(pieces))
-
-    def start_next_cycle(self) -> None:
-        self._waiting = None  # of a request that was answered before its reader came to it
-        super().start_next_cycle()
-
-    def _checked_event(self) -> HttpEvent:
-        event = super().next_event()
-        # isinstance calls an abstract base class, several times for each request
-        if type(event) is h11.Data:
-            self._data += len(event.data)
-            self._chunks += 1
-            parsed = self._received - len(self._receive_buffer)
-            if parsed - self._data > self._data + FRAMING_SLACK:
-                self._process_error(self.their_role)
-                raise h11.RemoteProtocolError("a body of mostly chunk headers", error_status_hint=413)
-        elif type(event) is h11.Request:
-            self._received, self._data = len(self._receive_buffer), 0
-            names = {name for _, name, _ in event.headers._full_items}
-            if b"content-length" in names and b"transfer-encoding" in names:
-                raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding", error_status_hint=400)
-        return event
 
 
 class OneWriteH11(H11Protocol):
@@ -334,7 +287,7 @@ class OneWriteH11(H11Protocol):
         send: Callable[[Event], Awaitable[None]],
     ) -> None:
         super().__init__(app, config, context, task_group, connection_state, ssl, client, server, send)
-        self._framing = _OneFraming(h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size)
+        self._framing = OneFraming(h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size)
         self.connection = self._framing
         self._held = b""
         self._holding = False
@@ -436,8 +389,7 @@ class OneWriteH11(H11Protocol):
             stream.pinging.cancel()
 
     async def _create_stream(self, request: h11.Request) -> None:
-        names = (path := request.target.partition(b"?")[0]), path[: path.find(b"/", 1) + 1]
-        if request.method != b"GET" or FAST_PATHS.isdisjoint(names) or _expects_body(request):
+        if not is_fast_path(request) or _expects_body(request):
             await super()._create_stream(request)
             return
         # The stream reads its task group during construction.
@@ -446,6 +398,12 @@ class OneWriteH11(H11Protocol):
             await super()._create_stream(request)
         finally:
             self.task_group = task_group
+
+
+def is_fast_path(request: h11.Request) -> bool:
+    """Return whether the fast path answers a request (`FAST_PATHS`)."""
+    names = (path := request.target.partition(b"?")[0]), path[: path.find(b"/", 1) + 1]
+    return request.method == b"GET" and not FAST_PATHS.isdisjoint(names)
 
 
 _MORE = frozenset({b"upgrade", b"content-length", b"transfer-encoding"})

@@ -28,7 +28,7 @@ class _InlineTaskGroup:
             if message["type"] != "http.request" or message["more_body"]:
                 return  # these requests have no body to read
             try:
-                await app(scope, _wait_nothing, send, _unused, _unused)
+                await app(scope, wait_nothing, send, _unused, _unused)
             except Exception as error:
                 _log.error("a request failed", error=error)
             await send(None)
@@ -40,7 +40,8 @@ def _unused() -> NoReturn:
     raise AssertionError("an ASGI application needs no threads")
 
 
-async def _wait_nothing() -> NoReturn:
+async def wait_nothing() -> NoReturn:
+    """Receive for a request without a body that is answered at once."""
     await trio.sleep_forever()
 
 

@@ -9,8 +9,6 @@ workspace applications take the same way and return: their proxy returns the byt
 from __future__ import annotations
 
 import contextlib
-import errno
-import math
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,24 +18,34 @@ from typing import cast
 import h11
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
-from hypercorn.events import Event, RawData
+from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol import ProtocolWrapper
+from hypercorn.trio.tcp_server import MAX_RECV
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, ConnectionState, TaskGroup
 
+from coder.appproxy.http.accepting import Acceptor
 from coder.appproxy.http.asgi import Application
 from coder.appproxy.http.client_address import TrustedProxies
 from coder.appproxy.http.connection_shares import (
     CHUNK_COST,
     CONNECTION_COST,
-    HANDSHAKE_COST,
     READ_COST,
     REQUEST_COST,
+    SIMPLE_COST,
     ClientConnection,
     ConnectionShares,
+    serve_in_task,
 )
-from coder.appproxy.http.hypercorn_fixes import ConnectionTasks, OneWriteH11, PatientServer, server_config
+from coder.appproxy.http.hypercorn_fixes import (
+    ConnectionTasks,
+    OneWriteH11,
+    PatientServer,
+    is_fast_path,
+    server_config,
+)
 from coder.appproxy.http.listening_sockets import ClientListener, ClientStream
+from coder.appproxy.http.simple_requests import NotSimple, reply_of, response_bytes, scope_of, simple_head
 from coder.base.log import STRANGERS_LINES, get_logger
 from coder.domain.access.session_cookies import renamed
 
@@ -46,13 +54,6 @@ _log = get_logger("http.listener", per_minute=STRANGERS_LINES)
 HANDSHAKE_TIMEOUT = 15.0
 SHUTDOWN_GRACE = 10.0
 """Seconds that running requests get after shutdown began."""
-
-RETRY_ACCEPT = 0.1
-"Seconds; as `trio.serve_listeners`."
-_NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
-"""Errors of `accept` while the process or the system has no room for another connection."""
-LOG_EVERY = 60.0
-"""Seconds between two log lines about connections that cannot be accepted."""
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """Seconds of silence before the first probe, between probes, and the number that may go unanswered."""
@@ -95,7 +96,12 @@ class UpgradeAwareH11(OneWriteH11):
         if isinstance(event, RawData):
             await self.client_connection.pay(READ_COST)
         await super().handle(event)
-        if isinstance(event, RawData) and (chunks := self._framing.take_chunks()):
+        if isinstance(event, RawData):
+            await self.pay_chunks()
+
+    async def pay_chunks(self) -> None:
+        """Pay for the pieces of bodies that were parsed since the last call."""
+        if chunks := self._framing.take_chunks():
             await self.client_connection.pay(chunks * CHUNK_COST)
 
     async def _check_protocol(self, event: h11.Request) -> None:
@@ -106,13 +112,26 @@ class UpgradeAwareH11(OneWriteH11):
             if pass_on is not None:
                 raise UpgradeRequested(event, self.connection.trailing_data[0], pass_on)
         if self.is_upgrade(event):
-            raise UpgradeRequested(self._renamed(event), self.connection.trailing_data[0])
+            raise UpgradeRequested(self.renamed(event), self.connection.trailing_data[0])
         # h2c upgrades are not offered: none of our code speaks h2 in the clear.
 
     async def _create_stream(self, request: h11.Request) -> None:
-        await super()._create_stream(self._renamed(request))
+        await super()._create_stream(self.renamed(request))
 
-    def _renamed(self, request: h11.Request) -> h11.Request:
+    @property
+    def is_between_requests(self) -> bool:
+        """Return whether the next byte begins a request that this process may answer."""
+        connection = self.connection
+        return (
+            connection is self._framing
+            and self._framing.their_state is h11.IDLE
+            and self._framing.our_state is h11.IDLE
+            and not self._framing.trailing_data[0]
+            and self._lingering is None
+            and not self.keeps_next
+        )
+
+    def renamed(self, request: h11.Request) -> h11.Request:
         """Return the head with cookies renamed for the rest of the server."""
         if not self.prefixed_cookies or all(name != b"cookie" for name, _ in request.headers):
             return request
@@ -148,17 +167,19 @@ class AcceptedConnection(PatientServer):
         """Whether another process should have served the next request, and could not be reached."""
         self._client_connection = client_connection
         self._link: UpgradeRequested | None = None
+        self._remote = ("", 0)
 
     async def serve(self) -> bytes | None:
         """Serve to the end of the connection (None), or until it continues with the returned bytes."""
         try:
             remote, secure = await self._open()
+            self._remote = remote
         except (OSError, trio.BrokenResourceError, trio.TooSlowError, ssl.SSLError):
             await _send_alert(self._client)
             await trio.aclose_forcefully(self.stream)
             return None
         try:
-            async with ConnectionTasks() as task_group:
+            async with ConnectionTasks(self._pay_chunks) as task_group:
                 self._task_group = task_group
                 self.protocol = cast("ProtocolWrapper", self._new_protocol(task_group, remote, secure))
                 task_group.spawn(self.watch_idle)
@@ -187,6 +208,63 @@ class AcceptedConnection(PatientServer):
         # With TLS it cannot be half closed, and no link tries: a WebSocket has its own end.
         stream = cast("trio.abc.HalfCloseableStream", self._client)
         return await self._server.open_endpoint(head, remote[0], secure, stream, trailing)
+
+    async def _pay_chunks(self) -> None:
+        await cast("UpgradeAwareH11", self.protocol).pay_chunks()
+
+    async def _read_data(self) -> None:
+        """Pass the stream to the parser, except requests of one piece (`simple_requests.py`)."""
+        following = b""
+        while True:
+            try:
+                data = following or bytes(await self.stream.receive_some(MAX_RECV))
+            except (trio.ClosedResourceError, trio.BrokenResourceError):
+                break
+            rest = await self._answer_simple(data)
+            if rest is None:
+                break
+            following = b""
+            if rest is data:
+                await self.protocol.handle(RawData(data))
+                if not data:
+                    break
+            else:
+                following = rest
+        await self.protocol.handle(Closed())
+
+    async def _answer_simple(self, data: bytes) -> bytes | None:
+        """Serve a request of one piece. Returns the bytes after it: `data` itself when it is none, None when the
+        connection has ended."""
+        protocol, server = cast("UpgradeAwareH11", self.protocol), self._server
+        request = simple_head(data) if protocol.is_between_requests else None
+        if request is None or (server.find_other is not None and server.find_other(request, protocol.is_secure)):
+            return data
+        is_exchange = server.is_exchange(request)
+        if not is_exchange and not is_fast_path(request):
+            return data
+        await self._client_connection.pay(READ_COST + (REQUEST_COST if is_exchange else SIMPLE_COST))
+        request = protocol.renamed(request)
+        await self.protocol_send(Updated(idle=False))
+        following: bytes | None = b""
+        if is_exchange:
+            stream = cast("trio.abc.HalfCloseableStream", self._client)
+            following = await server.open_endpoint(request, self._remote[0], protocol.is_secure, stream, b"")
+        elif not await self._reply(request, protocol):
+            return data
+        if following is None or self._broken or self.context.terminated.is_set():
+            return None
+        await self.protocol_send(Updated(idle=True))
+        return following
+
+    async def _reply(self, request: h11.Request, protocol: UpgradeAwareH11) -> bool:
+        """Answer a request of the fast path; return False when it has to be parsed for another application."""
+        scope = scope_of(request, self._remote, protocol.connection_state, secure=protocol.is_secure)
+        try:
+            reply = await reply_of(self._server.application, scope)
+        except NotSimple:
+            return False
+        await self.send_at_once(response_bytes(reply))
+        return True
 
     async def _open(self) -> tuple[tuple[str, int], bool]:
         if self._origin is not None:
@@ -254,15 +332,20 @@ class HttpServer:
         prefixed_cookies: bool = False,
         proxies: TrustedProxies | None = None,
         find_other: FindOther | None = None,
+        is_exchange: IsLink = lambda _: False,
         processes: int = 1,
     ) -> None:
+        """`is_exchange` tells which of the links are one request and its response: the connection is HTTP again after
+        it."""
         self.config = server_config()
+        self.application = cast("Application", app)
         self.asgi = ASGIWrapper(cast("ASGIFramework", app))
         self.worker = WorkerContext(None)
         self.is_upgrade = is_upgrade
         self.open_endpoint = open_endpoint
         self.prefixed_cookies = prefixed_cookies
         self.find_other = find_other
+        self.is_exchange = is_exchange
         self.connections = ConnectionShares(
             is_proxy=proxies.trusts if proxies is not None else lambda _: False, processes=processes
         )
@@ -298,29 +381,35 @@ class HttpServer:
             self._drained.set()
 
     async def _accept(self, listeners: Sequence[ClientListener], connections: trio.Nursery) -> None:
-        patient = [PatientListener(listener) for listener in listeners]
-        await trio.serve_listeners(self._handle, patient, handler_nursery=connections)
+        def serve(stream: ClientStream, connection: ClientConnection) -> None:
+            connections.start_soon(self._handle, stream, connection)
+
+        async with trio.open_nursery() as accepting:
+            for listener in listeners:
+                accepting.start_soon(Acceptor(listener, self.connections, serve).run)
 
     def adopt(self, stream: trio.SocketStream, replayed: bytes, origin: Origin) -> bool:
         """Serve a connection that another process of the server accepted, from these bytes of it on; return False when
         the server stops."""
         if self._nursery is None:
             return False
-        self._nursery.start_soon(self._handle, stream, replayed, origin)
+        connection = self.connections.admit(origin.remote[0], stream.socket.close)
+        if connection is None:
+            stream.socket.close()
+        else:
+            connection.charge(CONNECTION_COST)
+            self._nursery.start_soon(self._handle, stream, connection, replayed, origin)
         return True
 
-    async def _handle(self, stream: ClientStream, replayed: bytes = b"", origin: Origin | None = None) -> None:
+    async def _handle(
+        self, stream: ClientStream, connection: ClientConnection, replayed: bytes = b"", origin: Origin | None = None
+    ) -> None:
         scope = trio.CancelScope()
-        address = origin.remote[0] if origin is not None else _address_of(stream)
-        connection = self.connections.admit(address, scope.cancel)
-        if connection is None:
-            await trio.aclose_forcefully(stream)
-            return
+        connection.close = scope.cancel
+        serve_in_task(connection)
         _notice_dead_peers(stream)
         try:
             with scope:
-                secure = isinstance(stream, trio.SSLStream)
-                await connection.pay(CONNECTION_COST + HANDSHAKE_COST * secure)
                 await self._serve(stream, connection, replayed, origin)
         except BaseException:
             await trio.aclose_forcefully(stream)  # cancelled before anything owned the stream
@@ -347,47 +436,11 @@ class HttpServer:
             await trio.aclose_forcefully(stream)
 
 
-class PatientListener(trio.abc.Listener[trio.abc.Stream]):
-    """Waits when the process has no file descriptor left for another connection. `trio.serve_listeners` does as well,
-    and writes a traceback ten times a second."""
-
-    def __init__(self, listener: trio.abc.Listener[trio.abc.Stream]) -> None:
-        self._listener = listener
-        self._logged_at = -math.inf
-
-    async def accept(self) -> trio.abc.Stream:
-        while True:
-            try:
-                return await self._listener.accept()
-            except OSError as error:
-                if error.errno not in _NO_ROOM:
-                    raise
-                self._log_wait(error)
-            await trio.sleep(RETRY_ACCEPT)
-
-    def _log_wait(self, error: OSError) -> None:
-        now = trio.current_time()
-        if now - self._logged_at >= LOG_EVERY:
-            self._logged_at = now
-            _log.error("new connections wait until others have closed", error=error)
-
-    async def aclose(self) -> None:
-        await self._listener.aclose()
-
-
 def is_disconnect(error: BaseException) -> bool:
     """Return whether a connection failed because its client left: every exception of a group says so."""
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_disconnect, error.exceptions))
     return isinstance(error, (ConnectionError, trio.BrokenResourceError, trio.ClosedResourceError))
-
-
-def _address_of(stream: ClientStream) -> str:
-    """Return the peer's address; empty when it has left already."""
-    try:
-        return str(_socket_of(stream).getpeername()[0])
-    except OSError:
-        return ""
 
 
 def _socket_of(stream: ClientStream) -> trio.socket.SocketType:

@@ -17,8 +17,8 @@ from coder.domain.network.tls_ciphers import cipher_list
 
 ClientStream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 ClientListener = trio.SocketListener | trio.SSLListener[trio.SocketStream]
-BACKLOG = 1024
-"""Connections that may wait to be accepted."""
+BACKLOG = 4096
+"""Connections that may wait to be accepted; Linux allows as many as net.core.somaxconn, 4,096 by default."""
 
 
 async def open_listeners(config: ListenerSettings) -> list[tuple[str, ClientListener]]:

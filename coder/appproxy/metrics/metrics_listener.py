@@ -32,7 +32,7 @@ async def open_metrics_listeners(address: str, flag: str = "prometheus-address")
     except (OSError, ValueError) as error:
         raise CoderError(
             flag.replace("-", "_"),
-            f"cannot listen on {address} for {'profiles' if flag == 'pprof-address' else 'metrics'}: {error}",
+            f"cannot listen on {address} for {'profiles' if flag == 'pprof-address' else 'metrics'}",
             f"Give a free address with --{flag}.",
         ) from error
 

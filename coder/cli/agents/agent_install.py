@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import shlex
@@ -12,11 +13,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from coder.base.atomic_file import write_atomically
 from coder.base.errors import CoderError
+from coder.base.private_files import replace_file, when_free
 from coder.base.quoted import quoted
 from coder.cli.agents.credentials import require_token, require_url
 from coder.cli.agents.service_units import (
@@ -26,10 +29,12 @@ from coder.cli.agents.service_units import (
     RemoveFile,
     WriteFile,
     install_steps,
+    status_command,
     uninstall_steps,
 )
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
+from coder.cli.core.edition import is_windows
 from coder.cli.declarations.agents.agent_install import (
     INSTALL,
     UNINSTALL,
@@ -42,7 +47,7 @@ from coder.cli.ui.output import say
 if TYPE_CHECKING:
     from coder.cli.agents.service_units import Platform, Step
 
-_PLATFORMS = {"linux": "linux", "darwin": "darwin"}
+_PLATFORMS = {"linux": "linux", "darwin": "darwin", "win32": "windows"}
 
 
 @implements(INSTALL)
@@ -52,6 +57,7 @@ def _install(invocation: Invocation[AgentInstallOptions]) -> int:
     _execute_steps(install_steps(spec), token, dry_run=invocation.options.dry_run)
     if not invocation.options.dry_run:
         say(f"The agent runs as {spec.name}, and starts with the machine. `coder agent uninstall` removes it.")
+        say(f"`{shlex.join(status_command(spec))}` shows its state.")
     return 0
 
 
@@ -70,7 +76,7 @@ def _spec(invocation: Invocation[ServiceOptions], url: str) -> InstallSpec:
     name = str(invocation.options.name)
     if not NAME.fullmatch(name):
         raise CoderError("bad_name", f"{quoted(name)} is not a valid service name", "Use letters, digits, - and _.")
-    user = getpass.getuser()
+    user = _user()
     system = bool(invocation.options.system)
     program = session.program()
     return InstallSpec(
@@ -85,6 +91,12 @@ def _spec(invocation: Invocation[ServiceOptions], url: str) -> InstallSpec:
         url=url,
         self_upgrade=invocation.options.self_upgrade,
     )
+
+
+def _user() -> str:
+    """Return the caller's name as the service manager knows it: Windows has users of domains and of the machine."""
+    domain = os.environ.get("USERDOMAIN") if is_windows() else ""
+    return f"{domain}\\{getpass.getuser()}" if domain else getpass.getuser()
 
 
 def _execute_steps(steps: Sequence[Step], token: str, *, dry_run: bool) -> None:
@@ -113,9 +125,9 @@ def _run_step(step: Step, token: str) -> None:
         elif isinstance(step, CopyFile):
             _replace_program(Path(step.source), Path(step.path))
         elif isinstance(step, RemoveFile):
-            Path(step.path).unlink(missing_ok=True)
+            when_free(partial(Path(step.path).unlink, missing_ok=True))
         else:
-            done = subprocess.run(step.argv, capture_output=True, text=True, check=False)
+            done = subprocess.run(step.argv, capture_output=True, text=True, errors="replace", check=False)
             if done.returncode and not step.may_fail:
                 raise CoderError(
                     "service", f"{shlex.join(step.argv)} failed: {(done.stderr or done.stdout).strip()}", _HINT
@@ -128,21 +140,34 @@ def _run_step(step: Step, token: str) -> None:
         ) from error
 
 
-_HINT = "--system requires root. Run with --dry-run to print every step, which you can run yourself."
+_HINT = (
+    "Run it in a terminal as administrator: other users may not start programs that outlive their session. "
+    if is_windows()
+    else "--system requires root. "
+) + "Run with --dry-run to print every step, which you can run yourself."
 
 
 def _write(step: WriteFile, text: str) -> None:
     """Write the file atomically and never readable by other users."""
     path = Path(step.path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text, mode=step.mode, owner=step.owner if step.owner != getpass.getuser() else "")
+    owner = step.owner if step.owner != _user() else ""
+    write_atomically(path, text, mode=step.mode, owner=owner, encoding=step.encoding)
 
 
 def _replace_program(source: Path, path: Path) -> None:
     if path.exists() and source.samefile(path):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
+    for earlier in path.parent.glob(f".{path.name}.old-*"):
+        with contextlib.suppress(OSError):  # it still runs
+            earlier.unlink()
     beside = path.with_name(f".{path.name}.new")
     shutil.copyfile(source, beside)
     beside.chmod(0o755)
-    beside.replace(path)  # the file of a running program cannot be overwritten
+    try:
+        replace_file(beside, path)  # the file of a running program cannot be overwritten
+    except PermissionError:
+        # Windows does not replace the file of a running program either, but renames it.
+        path.rename(path.with_name(f".{path.name}.old-{os.urandom(4).hex()}"))
+        beside.rename(path)

@@ -18,9 +18,9 @@ from coder.agent.agent import AgentRole
 from coder.agent.config import AgentConfig, DevcontainerSettings
 from coder.agent.instance_identity import DOCUMENTS, exchange
 from coder.agent.platform import system
-from coder.agent.reports.flight_recorder import default_folder
 from coder.agent.upgrade.handover import Handover, Restart, replace_program, take_over
 from coder.agent.upgrade.signals import ENDING, hold, release, signals_held_outside_receivers
+from coder.agent.upgrade.supervisor import find_supervisor
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.open_files import raise_open_files
@@ -44,7 +44,8 @@ _SCRIPT_FOLDER = re.compile(r"\.?coder\.[\w.]{6,}")
 
 def run_agent(invocation: Invocation[AgentOptions]) -> int:
     """Run the agent until it ends, and return the exit code."""
-    system.contain_children()
+    if not find_supervisor(os.environ):  # whose group this process belongs to
+        system.contain_children()
     handover, env = take_over(os.environ), child_env()
     script_program = os.environ.pop(
         SCRIPT_FOLDER_VARIABLE, ""
@@ -161,7 +162,7 @@ def _config(invocation: Invocation[AgentOptions]) -> AgentConfig:
         else None,
         state_dir=Path(invocation.options.state_dir)
         if invocation.options.state_dir
-        else default_folder(invocation.env),
+        else system.state_folder(invocation.env),
         subsystems=tuple(part for part in invocation.env.get("CODER_AGENT_SUBSYSTEM", "").split(",") if part),
     )
 

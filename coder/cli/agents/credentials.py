@@ -5,19 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 
 from coder.base.errors import CoderError
+from coder.base.written_text import read_written
 from coder.cli.core.command import Invocation
 from coder.cli.declarations.agents.credentials import CredentialOptions
 
 
 def read_token_option(invocation: Invocation[CredentialOptions]) -> str:
-    """Return the token of the option or of the file; "" without one. Raise CoderError if the file is unreadable."""
+    """Return the token of the option or of the file without white space around it; "" without one.
+
+    Raise CoderError if the file is unreadable, or if no token looks so: a line break inside it would end a header.
+    """
     token, path = str(invocation.options.agent_token), invocation.options.agent_token_file
-    if token or not path:
-        return token
-    try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CoderError("agent_token", f"cannot read the agent's token from {path}") from error
+    if not token and path:
+        try:
+            token = read_written(Path(path))
+        except (OSError, UnicodeError) as error:
+            raise CoderError("agent_token", f"cannot read the agent's token from {path}") from error
+    token = token.strip()
+    if not token.isprintable() or not token.isascii() or " " in token:
+        raise CoderError(
+            "agent_token",
+            "the agent's token contains a character that no token has, such as a space or a line break",
+            "Copy it again: `coder external-workspaces agent-instructions` prints it in one line.",
+        )
+    return token
 
 
 def require_token(invocation: Invocation[CredentialOptions]) -> str:

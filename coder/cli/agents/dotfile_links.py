@@ -27,6 +27,8 @@ from coder.base.errors import CoderError
 from coder.cli.ui.output import say
 
 _PRIVATE = 0o700
+_NO_PRIVILEGE = 1314
+"ERROR_PRIVILEGE_NOT_HELD of Windows."
 "Mode of created directories: sshd and gpg reject wider modes, and the XDG specification requires it."
 
 
@@ -109,7 +111,16 @@ class _Linker:
             say(f"Skipped {target}: a directory is there, where the repository has {_kind(path)}")
         elif not self._leads_to_protected(target):
             self._make_room(target)
-            target.symlink_to(path)
+            try:
+                target.symlink_to(path)
+            except OSError as error:
+                if getattr(error, "winerror", None) != _NO_PRIVILEGE:
+                    raise
+                raise CoderError(
+                    "dotfiles",
+                    f"Windows does not let this user create the link {target}",
+                    "Turn on the developer mode of Windows, or run this as administrator.",
+                ) from error
 
     def _is_protected(self, real: Path, target: Path) -> bool:
         """Return whether `real`, the target of `target`, is in the clone or the configuration directory."""

@@ -6,16 +6,20 @@ are linked into the home directory (dotfile_links.py). A conflicting file is ren
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from coder.base.atomic_file import shown
 from coder.base.errors import CoderError
 from coder.cli.agents.dotfile_links import link_dotfiles, top_entries
 from coder.cli.agents.dotfiles_clone import Clone
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
+from coder.cli.core.edition import is_windows
 from coder.cli.declarations.agents.dotfiles import DOTFILES, DotfilesOptions
 from coder.cli.ui.output import confirm
 
@@ -55,11 +59,48 @@ def _install(invocation: Invocation[DotfilesOptions], folder: Path, script: Path
     )
     if not os.access(script, os.X_OK):
         script.chmod(script.stat().st_mode | 0o100)
-    done = subprocess.run([str(script)], cwd=folder, check=False)
+    done = _run(script, folder)
     if done.returncode != 0:
         raise CoderError("dotfiles", f"the install script exited with code {done.returncode}")
     sys.stdout.write("Dotfiles installation complete.\n")
     return 0
+
+
+def _run(script: Path, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    """Run a script; one without `#!` runs in sh, as a shell would do. Raises CoderError if it cannot be started."""
+    if is_windows():  # which starts no scripts; Git for Windows brings a shell
+        return subprocess.run([find_shell(), str(script)], cwd=folder, check=False)
+    try:
+        return subprocess.run([str(script)], cwd=folder, check=False)
+    except OSError as error:
+        if error.errno == errno.ENOEXEC:
+            return subprocess.run(["/bin/sh", str(script)], cwd=folder, check=False)
+        raise CoderError("dotfiles", *_explain_start(script, error)) from error
+
+
+def _explain_start(script: Path, error: OSError) -> tuple[str, str]:
+    """Return the reason and the way out; the system says "No such file" of a script whose interpreter is missing."""
+    with script.open("rb") as file:
+        first = file.readline(512)
+    reason = f"the install script {script.name} cannot be started"
+    if error.errno != errno.ENOENT or not first.startswith(b"#!"):
+        return f"{reason}: {error.strerror}", ""
+    interpreter = shown(first[2:].decode(errors="replace").strip(" \t\n"))
+    if first.endswith(b"\r\n"):
+        return f"{reason}: its lines end as on Windows", "Commit it with LF line ends (.gitattributes: *.sh eol=lf)."
+    return f"{reason}: its interpreter {interpreter} does not exist", "Install it, or change the first line."
+
+
+def find_shell() -> str:
+    """Return the POSIX shell of Git for Windows. Raise CoderError without one. `bash` alone may be that of WSL, which
+    runs in another machine."""
+    git = shutil.which("git")
+    for folder in Path(git).parents if git else ():
+        if (shell := folder / "bin" / "bash.exe").is_file():
+            return str(shell)
+    raise CoderError(
+        "dotfiles", "no shell was found to run the install script", "Install Git for Windows, which has one."
+    )
 
 
 def _link_all(invocation: Invocation[DotfilesOptions], folder: Path) -> int:

@@ -1,7 +1,7 @@
 """Steps to install and remove the agent's system service, as values.
 
-systemd.service(5) and systemd.syntax(7), launchd.plist(5). The agent does not support Windows
-(`coder/cli/core/edition.py`).
+systemd.service(5) and systemd.syntax(7), launchd.plist(5), and Windows' Task Scheduler
+(`coder/cli/agents/windows_task.py`).
 The functions are pure; the token is only ever in a separate file.
 """
 
@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from coder.base.json_types import JsonObject
+from coder.cli.agents import windows_task
 
-Platform = Literal["linux", "darwin"]
+Platform = Literal["linux", "darwin", "windows"]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 RESTART_SECONDS = 5
 
@@ -47,6 +48,7 @@ class WriteFile:
     text: str | None
     "Content of the file; None for the token."
     owner: str = ""
+    encoding: str = "utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class _Places:
     unit: str
     token: str
     program: str
+    log: str = ""
+    "Log file, where the service manager keeps no output; it is created for the user who runs the agent."
 
 
 def install_steps(spec: InstallSpec) -> list[Step]:
@@ -82,10 +86,16 @@ def install_steps(spec: InstallSpec) -> list[Step]:
     program = paths.program if spec.copies_program else spec.program
     argv = [program, "agent", f"--agent-url={spec.url}", f"--agent-token-file={paths.token}"]
     argv += ["--self-upgrade"] if spec.self_upgrade else []
-    steps: list[Step] = [CopyFile(spec.program, program)] if spec.copies_program else []
+    argv += [f"--log-human={paths.log}"] if paths.log else []
+    steps: list[Step] = []
+    if spec.platform == "windows":  # which does not replace a running program, nor a log that one holds open
+        steps.append(RunCommand(windows_task.end_command(spec.name), may_fail=True))
+    steps += [CopyFile(spec.program, program)] if spec.copies_program else []
     owner = spec.user if spec.system else ""
     steps.append(WriteFile(paths.token, 0o600, None, owner))
-    steps.append(WriteFile(paths.unit, 0o644, _definition(spec, argv)))
+    steps += [WriteFile(paths.log, 0o600, "", owner)] if paths.log else []
+    encoding = windows_task.ENCODING if spec.platform == "windows" else "utf-8"
+    steps.append(WriteFile(paths.unit, 0o644, _definition(spec, argv), encoding=encoding))
     return steps + [RunCommand(words, may_fail) for words, may_fail in _start_commands(spec, paths)]
 
 
@@ -93,7 +103,7 @@ def uninstall_steps(spec: InstallSpec) -> list[Step]:
     """Return the steps that undo `install_steps`, complete or partial."""
     paths = _outputs(spec)
     stop: list[Step] = [RunCommand(words, may_fail=True) for words in _stop_commands(spec)]
-    steps = [*stop, *(RemoveFile(path) for path in (paths.unit, paths.token, paths.program))]
+    steps = [*stop, *(RemoveFile(path) for path in (paths.unit, paths.token, paths.program, paths.log) if path)]
     if spec.platform == "linux":
         steps.append(RunCommand((*_systemctl(spec), "daemon-reload"), may_fail=True))
     return steps
@@ -105,6 +115,9 @@ def _outputs(spec: InstallSpec) -> _Places:
         base = "/Library/LaunchDaemons" if spec.system else f"{home}/Library/LaunchAgents"
         folder = f"/Library/Application Support/{name}" if spec.system else f"{home}/Library/Application Support/{name}"
         return _Places(f"{base}/{_label(name)}.plist", f"{folder}/token", f"{folder}/coder")
+    if spec.platform == "windows":  # users can add files to folders below ProgramData
+        folder = f"C:\\Program Files\\{name}" if spec.system else f"{home}\\AppData\\Local\\{name}"
+        return _Places(*(f"{folder}\\{file}" for file in ("task.xml", "token", "coder.exe", "agent.log")))
     if spec.system:
         return _Places(f"/etc/systemd/system/{name}.service", f"/etc/{name}/token", f"/usr/local/lib/{name}/coder")
     unit = f"{home}/.config/systemd/user/{name}.service"
@@ -127,6 +140,8 @@ def _start_commands(spec: InstallSpec, paths: _Places) -> list[tuple[tuple[str, 
         commands.append(((*ctl, "restart", spec.name), False))
         # Without lingering, a user's services stop with the last session.
         return commands if spec.system else [*commands, (("loginctl", "enable-linger", spec.user), True)]
+    if spec.platform == "windows":
+        return [(windows_task.create_command(spec.name, paths.unit), False)]
     domain = "system" if spec.system else f"gui/{spec.uid}"
     bootout = ("launchctl", "bootout", f"{domain}/{_label(spec.name)}")
     return [(bootout, True), (("launchctl", "bootstrap", domain, paths.unit), False)]
@@ -135,11 +150,24 @@ def _start_commands(spec: InstallSpec, paths: _Places) -> list[tuple[tuple[str, 
 def _stop_commands(spec: InstallSpec) -> list[tuple[str, ...]]:
     if spec.platform == "linux":
         return [(*_systemctl(spec), "disable", "--now", spec.name)]
+    if spec.platform == "windows":
+        return [windows_task.end_command(spec.name), windows_task.delete_command(spec.name)]
     domain = "system" if spec.system else f"gui/{spec.uid}"
     return [("launchctl", "bootout", f"{domain}/{_label(spec.name)}")]
 
 
+def status_command(spec: InstallSpec) -> tuple[str, ...]:
+    """Return the service manager's command that shows the state of the service."""
+    if spec.platform == "linux":
+        return (*_systemctl(spec), "status", spec.name)
+    if spec.platform == "windows":
+        return windows_task.query_command(spec.name)
+    return ("launchctl", "print", f"{'system' if spec.system else f'gui/{spec.uid}'}/{_label(spec.name)}")
+
+
 def _definition(spec: InstallSpec, argv: Sequence[str]) -> str:
+    if spec.platform == "windows":
+        return windows_task.task_definition(spec.name, spec.user, argv)
     return _systemd_unit(spec, argv) if spec.platform == "linux" else _plist(spec, argv)
 
 

@@ -34,7 +34,7 @@ def ask_agent(
     """Send a request to this workspace's agent and return its answer. Raise CoderError if it fails or is
     unreachable."""
     path = invocation.options.socket_path
-    if not path:
+    if not path and hasattr(socket, "AF_UNIX"):
         message = "no agent's socket is known here"
         raise CoderError("sync", message, "Run this in a workspace, where CODER_AGENT_SOCKET_PATH is set.")
     return ask_socket(path, verb, patience=patience, **more)
@@ -42,6 +42,12 @@ def ask_agent(
 
 def ask_socket(path: str, verb: str, *, patience: float = 10.0, **more: Json) -> dict[str, Json]:
     """Send a request to the agent at a Unix socket and return its answer. Raise CoderError as `ask_agent`."""
+    if not hasattr(socket, "AF_UNIX"):
+        raise CoderError(
+            "sync",
+            "the agent has no socket for scripts on this system",
+            "Write the steps that depend on each other into one script; it runs them in order.",
+        )
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(patience + GRACE)

@@ -200,6 +200,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "server dbcrypt delete": ("server.server_database:FORGET", "Delete all encrypted database fields"),
     "server dbcrypt rotate": ("server.server_database:ROTATE", "Encrypt the database's secrets with a new key"),
     "server fix-oidc-links": ("server.server_database:FIX_LINKS", "Unlink accounts from a former OpenID provider"),
+    "server import": (
+        "server.import_original:IMPORT",
+        "Import the database of an original Coder deployment",
+    ),
     "server postgres-builtin-serve": (
         "server.builtin_database:BUILTIN_SERVE",
         "Run the built-in database without the server",
@@ -260,6 +264,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "unfavorite": ("workspaces.workspace_settings:UNFAVORITE", "Remove a workspace from your favorites"),
     "update": ("workspaces.lifecycle:UPDATE", "Will update and start a given workspace if it is out of date"),
     "users access": ("people.user_access:ACCESS", "Show what a user may do and with which credentials"),
+    "upgrade": (
+        "program.upgrade:UPGRADE",
+        "Upgrade this program to a release of a list that an administrator names",
+    ),
     "users activate": ("people.users:ACTIVATE", "Activate a suspended user"),
     "users create": ("people.users:CREATE", "Create a new user"),
     "users delete": ("people.users:DELETE", "Delete a user by username or user_id"),
@@ -268,6 +276,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "users oidc-claims": ("people.users:OIDC_CLAIMS", "Show your claims from the OpenID provider"),
     "users show": ("people.users:SHOW", "Show a single user"),
     "users suspend": ("people.users:SUSPEND", "Suspend a user, which prevents logins"),
+    "verify": ("program.verify:VERIFY", "Verify a file of a release offline"),
     "vscodessh": ("network.vscodessh:VSCODESSH", "Connect an editor extension to a workspace over SSH"),
     "version": ("program.version:VERSION", "Show coder version"),
     "wireguard add": ("network.wireguard_clients:ADD", "Add a WireGuard client that can reach your workspaces"),

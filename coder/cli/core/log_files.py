@@ -29,7 +29,8 @@ def open_logs(
             try:
                 sinks.append(make(Path(path).open("a", encoding="utf-8")))  # noqa: SIM115 - open until the process ends
             except OSError as error:
-                raise CoderError("bad_option", f"cannot write logs to {path}") from error
+                way = "Choose a file in a directory that this user may write, or /dev/stderr."
+                raise CoderError("bad_option", "cannot write logs", way) from error
     log.configure(*sinks, level="debug" if verbose or debug else "info", is_debugged=is_debugged)
 
 

@@ -104,6 +104,13 @@ def for_subcommand(group: str, word: str, words: Iterable[str]) -> str:
     return f"Did you mean `coder {f'{group} {found}'.strip()}`?\n" if found else ""
 
 
+def quoted_variables(environment: Mapping[str, str], known: Iterable[str]) -> list[str]:
+    """Return the known variables whose value has quotation marks around it: a shell removes them, but files for
+    `docker --env-file` and manifests of Kubernetes keep them, and no setting is meant to have them."""
+    values = ((name, environment.get(name, "").strip()) for name in known)
+    return [name for name, value in values if len(value) > 1 and value[0] in "\"'" and value[0] == value[-1]]
+
+
 def misspelt_variables(environment: Mapping[str, str], known: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the variables that look like a misspelt setting, with the setting's name.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from coder.base.errors import CoderError
 from coder.base.json_types import Json
+from coder.base.written_text import read_written
 from coder.base.yaml_documents import YamlError, read_document
 
 if TYPE_CHECKING:
@@ -30,9 +31,11 @@ def milliseconds(value: timedelta) -> int:
 def read_values(path: Path, kind: str) -> dict[str, Json]:
     """Read a YAML file of `name: value` lines: texts, lists, maps and None. Raise CoderError with the code `kind`."""
     try:
-        content = read_document(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+        content = read_document(read_written(path))
+    except OSError as error:
         raise CoderError(kind, f"cannot read {kind}s from {path}") from error
+    except UnicodeError as error:
+        raise CoderError(kind, f"cannot read {kind}s from {path}", "Save it as UTF-8.") from error
     except YamlError as error:
         raise CoderError(kind, f"cannot read {kind}s from {path}: {error}", "It must be YAML.") from None
     if content is not None and not isinstance(content, dict):

@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 from coder.api.login.external_auth import AgentAuth, AgentGitSSHKey
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
+from coder.base.private_files import open_private
 from coder.base.quoted import quoted
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -44,8 +45,8 @@ def _gitssh(invocation: Invocation[AgentSessionOptions]) -> int:
     own = [Path.home() / ".ssh" / name for name in _OWN_KEYS]
     with tempfile.TemporaryDirectory(prefix="coder-gitssh-") as folder:
         path = Path(folder) / "key"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as key_file:
+        descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as key_file:
             key_file.write(key.private_key)
         # -i replaces ssh's default list, so add the keys of the workspace.
         identities = [word for item in (path, *own) if item.is_file() for word in ("-i", str(item))]

@@ -18,6 +18,7 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
+from coder.cli.core.edition import is_windows
 from coder.cli.core.options import Options
 from coder.cli.declarations.network.config_ssh import CONFIG_SSH, CONNECT_EXISTS, ConfigSshOptions
 from coder.cli.ui.output import confirm, say
@@ -138,8 +139,10 @@ def _block(
     invocation: Invocation[ConfigSshOptions], server: SSHConfigResponse, options: HostOptions, names: list[str] | None
 ) -> str:
     """Return the section. With `names`, it has a host for each name instead of one pattern for all."""
-    program = _quoted(invocation.options.coder_binary_path or session.program())
-    proxy = f"{program} --global-config {_quoted(str(session.config_dir(invocation).absolute()))} ssh --stdio"
+    paths = invocation.options.coder_binary_path or session.program(), str(session.config_dir(invocation).absolute())
+    unix_names = bool(invocation.options.force_unix)
+    program, folder = (command_word(path, windows=is_windows(), unix_names=unix_names) for path in paths)
+    proxy = f"{program} --global-config {folder} ssh --stdio"
     proxy += f" --wait={options.wait}" if options.wait != "auto" else ""
     proxy += " --disable-autostart=true" if options.disable_autostart else ""
     from_server = _with_values(server.ssh_config_options or {})
@@ -157,7 +160,10 @@ def _block(
     if prefix:
         hosts = f"{prefix}*" if names is None else " ".join(prefix + name for name in names)
         lines += _host(hosts, lines_of_host, f"{proxy} --ssh-host-prefix {prefix} %h")
-    if suffix and names is None:
+    if suffix and names is None and is_windows():
+        # No desktop tunnel exists, and cmd.exe, which runs Match's command, reads quotes differently.
+        lines += _host(f"*.{suffix}", lines_of_host, f"{proxy} --hostname-suffix {suffix} %h")
+    elif suffix and names is None:
         lines += [f"Host *.{suffix}", *(f"\t{line}" for line in lines_of_host), ""]
         lines += [f'Match host *.{suffix} !exec "{program} connect exists %h"']
         lines += [f"\tProxyCommand {proxy} --hostname-suffix {suffix} %h"]
@@ -204,8 +210,18 @@ def _is_first(line: str, seen: set[str]) -> bool:
     return True
 
 
-def _quoted(path: str) -> str:
-    return shlex.quote(path).replace("%", "%%")
+def command_word(path: str, *, windows: bool, unix_names: bool = False) -> str:
+    """Return a path as a word of ProxyCommand. Raise CoderError for one that cannot be written there.
+
+    OpenSSH replaces `%` and a letter. On other systems a shell reads the word. Windows' own OpenSSH starts the command
+    line as it is, and Git's by a POSIX shell: both read double quotes, and keep the backslashes between them.
+    """
+    if "\n" in path or "\r" in path or (windows and '"' in path):
+        raise CoderError("ssh_config", f"{quoted(path)} cannot be written into an SSH configuration", "Rename it.")
+    if not windows:
+        return shlex.quote(path).replace("%", "%%")
+    name = path.replace("\\", "/") if unix_names else path
+    return '"' + name.replace("%", "%%") + '"'
 
 
 def _replace(before: str, block: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
+from coder.base.written_text import read_written
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.parsing import parse
 from coder.cli.declarations.network.ssh import SSH
@@ -29,8 +30,8 @@ def _read(path: str, flag: str) -> str:
     if not path:
         raise CoderError("usage", f"--{flag} is required")
     try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
+        return read_written(Path(path)).strip()
+    except (OSError, UnicodeError) as error:
         raise CoderError("vscodessh", f"cannot read {flag.replace('-', ' ')} {path}") from error
 
 

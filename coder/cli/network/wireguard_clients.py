@@ -21,6 +21,7 @@ from coder.api.wireguard.wireguard_clients import (
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
 from coder.base.json_types import JsonObject, as_object
+from coder.base.private_files import open_private
 from coder.base.quoted import quoted
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
@@ -104,7 +105,7 @@ def _check_server(server: WireguardServer) -> None:
 def _write_private(path: str, text: str) -> None:
     """Write a new file that only its owner can read. Raise CoderError that names the client, which exists by then."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = open_private(Path(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         with os.fdopen(descriptor, "w", encoding="utf-8") as out:
             out.write(text)
     except OSError as error:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from coder.api.people.user_secrets import UserSecret
 from coder.base.config import OptionValue
 from coder.base.errors import CoderError
+from coder.base.written_text import read_written
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -131,8 +132,8 @@ def _import(invocation: Invocation[SecretImportOptions]) -> int:
             "format", "the format of standard input is unknown", "Set --input-format to env, json or yaml."
         )
     try:
-        content = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        content = sys.stdin.read() if source == "-" else read_written(Path(source))
+    except (OSError, UnicodeError) as error:
         raise CoderError("no_file", f"cannot read {source}") from error
     client = session.client(invocation)
     with add_action_to_errors("import secrets"):

@@ -16,6 +16,7 @@ from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.base.threads import run_trio
+from coder.base.written_text import read_written
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.scaletest.agents import AGENTS, ScaletestAgentsOptions
@@ -53,8 +54,8 @@ def _run(invocation: Invocation[ScaletestAgentsOptions]) -> int:
 def _read_tokens(name: str) -> list[str]:
     """Return the tokens of a file, one in each line. Raises CoderError."""
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = sys.stdin.read() if name == "-" else read_written(Path(name))
+    except (OSError, UnicodeError) as error:
         raise CoderError("scaletest", f"{name} cannot be read: {error}") from error
     tokens = [line.strip() for line in text.splitlines() if line.strip()]
     for number, token in enumerate(tokens, 1):

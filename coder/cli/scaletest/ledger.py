@@ -24,6 +24,7 @@ from typing import Literal
 import msgspec
 
 from coder.base.atomic_file import write_atomically
+from coder.base.private_files import open_private
 
 if sys.platform != "win32":
     import fcntl
@@ -99,7 +100,7 @@ class Ledger:
     def _append(self, entry: LedgerEntry) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._locked():
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            descriptor = open_private(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
             with os.fdopen(descriptor, "r+b") as file:
                 if file.seek(0, os.SEEK_END):
                     file.seek(-1, os.SEEK_END)
@@ -114,7 +115,7 @@ class Ledger:
         if sys.platform == "win32":
             yield False
         else:
-            with os.fdopen(os.open(self._directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)) as lock:
+            with os.fdopen(open_private(self._directory / LOCK, os.O_RDWR | os.O_CREAT)) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 yield True
 

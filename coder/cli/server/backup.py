@@ -44,24 +44,30 @@ async def _open_database(target: Target) -> AsyncIterator[str]:
 @implements(BACKUP)
 def _backup(invocation: Invocation[ServerBackupOptions]) -> int:
     deployment = find_target(invocation)
-    config = deployment.config
-    now = datetime.now(UTC)
-    target = Path(invocation.options.output or f"coder-{now:%Y%m%d-%H%M%S}.backup").expanduser().absolute()
+    target = (
+        Path(invocation.options.output or f"coder-{datetime.now(UTC):%Y%m%d-%H%M%S}.backup").expanduser().absolute()
+    )
     if target.exists():
         raise CoderError("exists", f"{target} is there already", "Choose another name.")
-    programs = Programs(config.data_path, config.postgres_bin_dir)
     announce(deployment)
-
-    async def main() -> Manifest:
-        async with _open_database(deployment) as url:
-            return await write_backup(url, target, programs, now.isoformat(timespec="seconds"))
-
-    manifest = run_trio(main)
+    manifest = back_up(deployment, target)
     sys.stdout.write(
         f"{target}: {sum(manifest.rows.values())} rows of {len(manifest.rows)} tables, "
         f"{target.stat().st_size / 1e6:.1f} MB, restored once to check it.\n"
     )
     return 0
+
+
+def back_up(deployment: Target, target: Path) -> Manifest:
+    """Write the backup of a deployment to a new file and check it. Raises CoderError, OSError."""
+    config = deployment.config
+    programs = Programs(config.data_path, config.postgres_bin_dir)
+
+    async def main() -> Manifest:
+        async with _open_database(deployment) as url:
+            return await write_backup(url, target, programs, datetime.now(UTC).isoformat(timespec="seconds"))
+
+    return run_trio(main)
 
 
 @implements(RESTORE)

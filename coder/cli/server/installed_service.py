@@ -35,6 +35,8 @@ class InstalledService:
     environment: Mapping[str, str] = field(default_factory=dict)
     unreadable: str = ""
     "An environment file that this user may not read, so the settings are incomplete."
+    program: str = ""
+    "The program that the unit starts; empty if there is no unit."
 
 
 def find_service() -> InstalledService | None:
@@ -50,12 +52,14 @@ def find_service() -> InstalledService | None:
 
 
 def _from_unit(text: str) -> InstalledService:
-    user, unreadable = "root", ""
+    user, unreadable, program = "root", "", ""
     assigned: dict[str, str] = {}
     files: dict[str, str] = {}
     for key, value in _assignments(text):
         if key == "User":
             user = value
+        elif key == "ExecStart":
+            program = value.lstrip("@-:+!").partition(" ")[0].strip("\"'")
         elif key == "Environment":
             assigned = assigned | _variables(value) if value else {}
         elif key == "EnvironmentFile":
@@ -66,7 +70,7 @@ def _from_unit(text: str) -> InstalledService:
             except OSError:
                 unreadable = value.removeprefix("-")
     environment = assigned | files  # systemd.exec(5): files win over Environment=
-    return InstalledService(user, Path(environment.get("CODER_CONFIG_DIR") or DATA), environment, unreadable)
+    return InstalledService(user, Path(environment.get("CODER_CONFIG_DIR") or DATA), environment, unreadable, program)
 
 
 def _assignments(text: str) -> Iterator[tuple[str, str]]:

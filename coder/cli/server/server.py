@@ -18,7 +18,7 @@ from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.log_files import open_logs
 from coder.cli.core.options import GLOBAL_OPTIONS
-from coder.cli.core.suggestions import misspelt_variables
+from coder.cli.core.suggestions import misspelt_variables, quoted_variables
 from coder.cli.declarations.server.server import SERVER, ServerOptions
 from coder.cli.provisioning.builtin_daemons import builtin_daemons
 from coder.cli.server.process_modules import load_late_modules
@@ -73,10 +73,12 @@ def _run(invocation: Invocation[ServerOptions]) -> int:
 
 
 def _warn_of_misspelt_variables(invocation: Invocation[ServerOptions]) -> None:
-    """Log variables that look like a misspelt setting: nothing reads them, and their value has no effect."""
-    known = (option.env for option in (*OPTIONS, *GLOBAL_OPTIONS))
+    """Log variables that look like a misspelt setting, which nothing reads, and values that kept quotation marks."""
+    known = [option.env for option in (*OPTIONS, *GLOBAL_OPTIONS)]
     for name, meant in misspelt_variables(invocation.env, known):
         get_logger("server").warn("an unknown variable has no effect", variable=name, did_you_mean=meant)
+    for name in quoted_variables(invocation.env, known):
+        get_logger("server").warn("the quotation marks around a variable's value are part of it", variable=name)
 
 
 def _check_machine(config: ServerConfig) -> None:
@@ -104,16 +106,17 @@ def _check_machine(config: ServerConfig) -> None:
 def _yaml(path: str) -> dict[str, Json]:
     if not path:
         return {}
+    from coder.base.written_text import read_written
     from coder.base.yaml_documents import YamlError, read_document
 
     try:
-        content = read_document(Path(path).expanduser().read_text(encoding="utf-8"))
+        content = read_document(read_written(Path(path).expanduser()))
     except OSError as error:
         reason = error.strerror or str(error)
         raise CoderError(
             "bad_config", f"cannot read settings from {path}: {reason}", "Name a readable file with --config."
         ) from None
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise CoderError("bad_config", f"cannot read settings from {path}", "Save it as UTF-8.") from error
     except YamlError as error:
         raise CoderError("bad_config", f"cannot read settings from {path}: {error}") from None

@@ -20,6 +20,7 @@ from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.base.errors import CoderError
 from coder.base.json_types import Json, as_list, as_object
 from coder.base.version import BUILD_VERSION
+from coder.base.written_text import read_written
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.server.support import BUNDLE, SupportBundleOptions
@@ -133,8 +134,8 @@ def _workspaces(invocation: Invocation[SupportBundleOptions], client: BlockingCl
     names = list(invocation.args[:1])
     for path in invocation.options.workspace_file:
         try:
-            names += [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
-        except (OSError, UnicodeDecodeError) as error:
+            names += [line.strip() for line in read_written(Path(path)).splitlines() if line.strip()]
+        except (OSError, UnicodeError) as error:
             raise CoderError("no_file", f"cannot read {path}") from error
     answers = [ask_for_workspace(client, name) for name in names]
     workspaces = [(read(answer, Workspace), answer.json()) for answer in answers]

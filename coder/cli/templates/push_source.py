@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import select
 import stat
 import sys
+import tarfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +25,9 @@ from coder.net.blocking import BlockingClient
 STANDARD_INPUT = "-"
 _FIRST_BYTES = 512
 "Size of a tar header."
+_ZIP, _GZIP = b"PK\x03\x04", b"\x1f\x8b"
+_COMPRESSED = {b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\x00": "xz", b"BZh": "bzip2"}
+"""First bytes -> compressions that are refused by name."""
 _PATIENCE = 2.0
 "Seconds after which the command says what it waits for."
 
@@ -44,7 +51,7 @@ class Source:
         data = sys.stdin.buffer.read(LIMIT + 1)
         if len(data) > LIMIT:
             raise CoderError("too_large", f"the archive on standard input exceeds {LIMIT >> 20} MiB")
-        return data
+        return plain_archive(data, "standard input")
 
 
 def source_of(invocation: Invocation[TemplatesPushOptions]) -> Source:
@@ -68,8 +75,12 @@ def _is_archive_piped() -> bool:
         return False
     if not _has_input():
         say("Waiting for an archive on standard input; set -d to use a directory.")
+    if stat.S_ISREG(kind) and hasattr(os, "pread"):
+        # A loop that runs this command can read its lines from the same file: the position stays.
+        descriptor = sys.stdin.fileno()
+        return is_archive(os.pread(descriptor, _FIRST_BYTES, os.lseek(descriptor, 0, os.SEEK_CUR)))
     first = sys.stdin.buffer.peek(_FIRST_BYTES)[:_FIRST_BYTES]  # type: ignore[union-attr]
-    if not first and not stat.S_ISREG(kind):  # of a script without input, or of a command that has failed
+    if not first:  # of a script without input, or of a command that has failed
         say("Standard input is empty: the current directory is used.")
     return is_archive(first)
 
@@ -84,13 +95,40 @@ def _has_input() -> bool:
 
 def is_archive(first: bytes) -> bool:
     """Return whether an input begins as a tar or zip archive: the header of a tar has zero bytes, a text has none."""
-    return first.startswith(b"PK\x03\x04") or b"\x00" in first
+    return first.startswith((_ZIP, _GZIP, *_COMPRESSED)) or b"\x00" in first
+
+
+def plain_archive(data: bytes, name: str) -> bytes:
+    """Return a tar or zip archive; one that gzip compressed is decompressed. Raises CoderError for other data."""
+    if data.startswith(_GZIP):
+        try:
+            data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(LIMIT + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise CoderError("archive", f"{name} is no complete gzip archive") from error
+        if len(data) > LIMIT:
+            raise CoderError("too_large", f"the archive in {name} exceeds {LIMIT >> 20} MiB")
+    compression = next((label for magic, label in _COMPRESSED.items() if data.startswith(magic)), "")
+    if compression:
+        message = f"{name} is compressed with {compression}, which the server cannot read"
+        raise CoderError("archive", message, "Give a tar or zip archive, or one compressed with gzip.")
+    if not data.startswith(_ZIP) and not is_tar(data):
+        raise CoderError("archive", f"{name} is no tar or zip archive", "Name the template's directory with -d.")
+    return data
+
+
+def is_tar(data: bytes) -> bool:
+    """Return whether the data begin with a tar header, or with the blocks of zeros that end an archive."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:"):
+            return True
+    except tarfile.TarError:
+        return False
 
 
 def _pack(invocation: Invocation[TemplatesPushOptions], client: BlockingClient, directory: Path) -> bytes:
     """Return the archive of a directory, or the named file itself. Ask for confirmation before the upload."""
     if directory.is_file():
-        return _confirmed(invocation, directory, directory.read_bytes(), 1)
+        return _confirmed(invocation, directory, plain_archive(directory.read_bytes(), str(directory)), 1)
     if not directory.is_dir():
         message = f"check for lockfile: dir has lockfile: open {directory}: no such file or directory"
         raise CoderError("no_directory", message, "Name the template's directory with --directory.")

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from coder.base.errors import CoderError
+from coder.base.written_text import read_written
 from coder.cli.core.command import Invocation
 from coder.cli.core.value_text import expression_text, read_json, read_values
 from coder.cli.declarations.templates.templates import TemplatesPushOptions
@@ -49,7 +50,7 @@ def directory_values(directory: Path) -> dict[str, str]:
 
 def _from_json(path: Path) -> dict[str, str | None]:
     try:
-        content = read_json(path.read_bytes())
+        content = read_json(read_written(path))
     except (ValueError, RecursionError) as error:
         raise CoderError("variables", f"cannot read variables from {path}") from error
     if not isinstance(content, dict):
@@ -59,7 +60,7 @@ def _from_json(path: Path) -> dict[str, str | None]:
 
 def _from_hcl(path: Path) -> dict[str, str | None]:
     try:
-        body = parse_file_untrusted(path.read_text(encoding="utf-8-sig", errors="replace"), path.name).body
+        body = parse_file_untrusted(read_written(path), path.name).body
         return {name: expression_text(evaluate(value, EvaluationScope({}))) for name, value in body.attributes.items()}
-    except (HclError, EvaluationError) as error:
+    except (HclError, EvaluationError, UnicodeError) as error:
         raise CoderError("variables", f"cannot read variables from {path}") from error

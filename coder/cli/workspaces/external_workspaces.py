@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from coder.cli.declarations.workspaces.external_workspaces import (
     HEALTH,
     LIST,
     ROTATE_TOKEN,
+    AgentInstructionsOptions,
     ExternalAgentOptions,
     ExternalWorkspacesListOptions,
 )
@@ -34,9 +36,11 @@ from coder.cli.workspaces.create import create_workspace
 from coder.cli.workspaces.find_workspace import find_workspace
 from coder.cli.workspaces.workspaces import list_workspaces
 from coder.client.answers import read
+from coder.domain.agents.init_scripts import PLATFORMS, attach_command
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
+_ADDRESS = re.compile(r"\"(https?://[^\"]+?)/api/v2/init-script/")
 Answered = TypeVar("Answered", ExternalAgentCredentials, RotatedAgentToken)
 
 
@@ -71,11 +75,13 @@ def _create(invocation: Invocation[CreateOptions]) -> int:
 
 
 @implements(AGENT_INSTRUCTIONS)
-def _instructions(invocation: Invocation[ExternalAgentOptions]) -> int:
+def _instructions(invocation: Invocation[AgentInstructionsOptions]) -> int:
     client = session.client(invocation)
     name, _, agent = invocation.args[0].partition(".")
     workspace = find_workspace(client, name)
     attachments = _credentials(client, workspace, agent)
+    if invocation.options.os or invocation.options.arch:
+        return _print_chosen(invocation, workspace, attachments)
     if invocation.options.output == "json":
         output = [_as_json(workspace.name, item) for item in attachments]
         print_json(output[0] if len(output) == 1 else output)
@@ -102,6 +108,70 @@ def _rotate(invocation: Invocation[ExternalAgentOptions]) -> int:
     say("The old token stays valid until the agent connects with the new one.\n")
     _print_instructions(workspace.name, attachments)
     return 0
+
+
+def _print_chosen(
+    invocation: Invocation[AgentInstructionsOptions],
+    workspace: Workspace,
+    attachments: Sequence[Attachment[ExternalAgentCredentials]],
+) -> int:
+    """Print the commands for the chosen kinds of machine. Raise CoderError for one without a program."""
+    platforms = {item.agent_name: _template_platform(workspace, item.agent_name) for item in attachments}
+    chosen = [
+        (item, platform)
+        for item in attachments
+        for platform in _choose(invocation.options.os, invocation.options.arch, platforms[item.agent_name])
+    ]
+    lines = {
+        (item.agent_name, platform): attach_command(_address(item.answer.command), *platform, item.answer.agent_token)
+        for item, platform in chosen
+    }
+    if invocation.options.output == "json":
+        print_json(
+            [
+                _as_json(workspace.name, item)
+                | {"os": platform[0], "arch": platform[1], "init_script": lines[item.agent_name, platform]}
+                for item, platform in chosen
+            ]
+        )
+        return 0
+    for (agent, (system, arch)), line in lines.items():
+        of_agent = f" (agent {agent})" if len(attachments) > 1 else ""
+        sys.stdout.write(f"{system}/{arch}{of_agent}:\n{line}\n\n")
+    return 0
+
+
+def _choose(system: str, arch: str, template: tuple[str, str]) -> list[tuple[str, str]]:
+    """Return the platforms that the flags select; a missing flag is the template's value, or the first that exists."""
+    systems = [system] if system not in {"", "all"} else []
+    if not system and arch != "all":
+        systems = [template[0]]
+    found = [each for each in PLATFORMS if not systems or each[0] in systems]
+    if arch not in {"", "all"}:
+        found = [each for each in found if each[1] == arch]
+    elif not arch and system not in {"", "all"}:
+        found = [each for each in found if each[1] == template[1]] or found[:1]
+    if not found:
+        known = ", ".join("/".join(each) for each in PLATFORMS)
+        raise CoderError("platform", f"no agent exists for {system or template[0]}/{arch}", f"Use one of: {known}.")
+    return found
+
+
+def _template_platform(workspace: Workspace, name: str) -> tuple[str, str]:
+    return next(
+        (agent.operating_system, agent.architecture)
+        for resource in workspace.latest_build.resources
+        for agent in resource.agents or []
+        if agent.name == name
+    )
+
+
+def _address(command: str) -> str:
+    """Return the address that machines reach the server at, from its command. Raise CoderError without one."""
+    found = _ADDRESS.search(command)
+    if found is None:
+        raise CoderError("instructions", "the server's command has no address", "Leave out --os and --arch.")
+    return found[1]
 
 
 def _credentials(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.base.errors import CoderError
 from coder.base.json_types import Json
+from coder.base.text_faults import host_port_fault
 from coder.domain.agents.forwarded_families import AGENT_LABELS
 from coder.domain.apps.app_addresses import explain_wildcard
 from coder.domain.foundation.endpoints import read_endpoint
+from coder.domain.foundation.schedules import ScheduleError, parse_daily
 from coder.domain.network.ssh_options import ssh_option
 
 if TYPE_CHECKING:
@@ -85,6 +88,46 @@ def check_config(config: ServerConfig) -> None:
             )
     for name, target_kind in MAPPINGS.items():
         check_mapping(name, getattr(config, name), target_kind)
+    _check_provider(config)
+    _check_first_used_later(config)
+
+
+def _check_provider(config: ServerConfig) -> None:
+    """Check that sign-in with OpenID Connect has its parts: half of them would show a button that fails."""
+    proof = config.oidc_client_secret or config.oidc_client_key_file
+    if proof and not config.oidc_client_id:
+        raise CoderError("bad_option", "OIDC client ID must be set!", "Give --oidc-client-id (CODER_OIDC_CLIENT_ID).")
+    if config.oidc_client_id and not config.oidc_issuer_url:
+        raise CoderError(
+            "bad_option", "OIDC issuer URL must be set!", "Give --oidc-issuer-url (CODER_OIDC_ISSUER_URL)."
+        )
+    if config.oidc_client_id and not re.match(r"https?://[^/\s]", config.oidc_issuer_url):
+        raise CoderError(
+            "bad_option",
+            f"--oidc-issuer-url: {config.oidc_issuer_url!r} is not a URL",
+            "Write it as the provider does, such as https://login.example.com/realms/coder.",
+        )
+
+
+def _check_first_used_later(config: ServerConfig) -> None:
+    """Check values that are first used hours after the start: by a mail, a workspace's deadline, a client's STUN."""
+    for flag, value, example in (
+        ("email-smarthost", config.email_smarthost, "smtp.example.com:587"),
+        ("stun-address", config.stun_address, "0.0.0.0:3478"),
+    ):
+        host, colon, port = value.rpartition(":")
+        is_usable = not colon or (port.isascii() and port.isdigit() and 0 <= int(port) <= 65535)
+        if value and not (is_usable and (colon or "smarthost" in flag) and not host_port_fault(f"{host or 'h'}:1")):
+            raise CoderError("bad_option", f"--{flag}: {value!r} is not host:port", f"Write it like {example}.")
+    if config.default_quiet_hours_schedule:
+        try:
+            parse_daily(config.default_quiet_hours_schedule, stored=True)
+        except ScheduleError as error:
+            raise CoderError(
+                "bad_option",
+                f"--default-quiet-hours-schedule: {config.default_quiet_hours_schedule!r} cannot be used: {error}",
+                'Write a daily time with its zone, such as "CRON_TZ=Europe/Berlin 0 2 * * *".',
+            ) from None
 
 
 def _check_processes(config: ServerConfig) -> None:

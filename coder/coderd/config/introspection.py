@@ -251,8 +251,15 @@ class UsageSettings:
     update_check: bool = setting(
         False,
         "Update Check",
-        "Refused: there is no list of releases to query.",
+        "Look once a day whether --release-list has a newer release, and tell it at /api/v2/updatecheck.",
         group=GENERAL,
         yaml="updateCheck",
         path="update_check?",
+    )
+    release_list: str = setting(
+        "",
+        "Release List",
+        "List of releases for the update check and `coder upgrade`: a URL, a file, or a folder with a releases.json.",
+        group=GENERAL,
+        yaml="releaseList",
     )

@@ -10,7 +10,6 @@ WITHOUT_EFFECT = {
     "telemetry": "this server sends no reports, whatever the setting",
     "telemetry_enable": "a former name of --telemetry",
     "telemetry_url": "this server sends no reports",
-    "update_check": "there is no list of releases to query; the version at /api/v2/updatecheck is this server's",
     "cluster_host": "replicas find each other by the database",
     "oauth2_github_default_provider_enable": "there is no default application to offer",
     "external_auth_github_default_provider_enable": "there is no default application to offer",

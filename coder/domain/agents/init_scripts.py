@@ -77,6 +77,27 @@ use_installed() {
 	exec "$installed" "\\$@"
 	EOF
 }
+
+# Half a download or a changed file differs from the checksum of the server. Without a tool to compute it, or from a
+# server without checksums, the program is only asked for its version below.
+checksum_of() {
+	if command -v sha256sum >/dev/null 2>&1; then
+		sha256sum "$1"
+	elif command -v shasum >/dev/null 2>&1; then
+		shasum -a 256 "$1"
+	fi
+}
+is_genuine() {
+	wanted=$(fetch_text "$BINARY_URL.sha256" 2>/dev/null) || return 0
+	wanted=${wanted%%[!0-9a-f]*}
+	[ "${#wanted}" -eq 64 ] || return 0
+	computed=$(checksum_of "$BINARY_NAME" 2>/dev/null) || return 0
+	computed=${computed%%[!0-9a-f]*}
+	[ "${#computed}" -eq 64 ] || return 0
+	[ "$wanted" != "$computed" ] || return 0
+	echo "error: $BINARY_URL gave a file with the SHA-256 $computed, and the server says $wanted" >&2
+	return 1
+}
 """
 
 _LINUX_FETCH = """
@@ -111,24 +132,36 @@ fi
 cd "$BINARY_DIR"
 say "fetching the agent from $BINARY_URL into $BINARY_DIR"
 
+fetch_text() {
+	if command -v curl >/dev/null 2>&1; then
+		curl -fsSL "$1"
+	elif command -v wget >/dev/null 2>&1; then
+		wget -q "$1" -O -
+	else
+		busybox wget -q "$1" -O -
+	fi
+}
+
 # The first available download program, best first.
 while :; do
 	status=0
 	if command -v curl >/dev/null 2>&1; then
-		curl -fsSL --compressed "$BINARY_URL" -o "$BINARY_NAME" && break
-		status=$?
+		curl -fsSL --compressed "$BINARY_URL" -o "$BINARY_NAME" || status=$?
 	elif command -v wget >/dev/null 2>&1; then
-		wget -q "$BINARY_URL" -O "$BINARY_NAME" && break
-		status=$?
+		wget -q "$BINARY_URL" -O "$BINARY_NAME" || status=$?
 	elif command -v busybox >/dev/null 2>&1; then
-		busybox wget -q "$BINARY_URL" -O "$BINARY_NAME" && break
-		status=$?
+		busybox wget -q "$BINARY_URL" -O "$BINARY_NAME" || status=$?
 	else
 		echo "error: neither curl nor wget nor busybox is here to fetch $BINARY_URL" >&2
 		exit 127
 	fi
-	use_installed "$status" && break
-	echo "error: fetching $BINARY_URL failed with status $status, next try in 30 seconds" >&2
+	if [ "$status" -eq 0 ]; then
+		is_genuine && break
+	else
+		use_installed "$status" && break
+		echo "error: fetching $BINARY_URL failed with status $status" >&2
+	fi
+	echo "error: next try in 30 seconds" >&2
 	sleep 30
 done
 """
@@ -141,12 +174,20 @@ BINARY_URL="${ACCESS_URL}bin/coder-darwin-${ARCH}"
 cd "$BINARY_DIR"
 say "fetching the agent from $BINARY_URL into $BINARY_DIR"
 
+fetch_text() {
+	curl -fsSL "$1"
+}
+
 while :; do
 	status=0
-	curl -fsSL --compressed "$BINARY_URL" -o "$BINARY_NAME" && break
-	status=$?
-	use_installed "$status" && break
-	echo "error: fetching $BINARY_URL failed with status $status, next try in 30 seconds" >&2
+	curl -fsSL --compressed "$BINARY_URL" -o "$BINARY_NAME" || status=$?
+	if [ "$status" -eq 0 ]; then
+		is_genuine && break
+	else
+		use_installed "$status" && break
+		echo "error: fetching $BINARY_URL failed with status $status" >&2
+	fi
+	echo "error: next try in 30 seconds" >&2
 	sleep 30
 done
 """
@@ -218,6 +259,9 @@ trap {
 
 $protocols = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
 [Net.ServicePointManager]::SecurityProtocol = $protocols
+# Windows' own proxy settings hold no login: a proxy that wants one gets that of the user.
+$proxy = [Net.WebRequest]::DefaultWebProxy
+if ($proxy) { $proxy.Credentials = [Net.CredentialCache]::DefaultNetworkCredentials }
 $binaryUrl = "${ACCESS_URL}bin/coder-windows-${ARCH}.exe"
 # VS Code's remote extension requires this name: it finds the parent of its shell by it.
 $binary = Join-Path $env:TEMP "sshd.exe"
@@ -267,7 +311,8 @@ if ($version -notlike "*Coder*") {
 	throw "what $binaryUrl gave is not the agent (it does not answer to --version)"
 }
 
-Write-Output "coder: connecting to ${ACCESS_URL}"
+Write-Output "coder: connecting to ${ACCESS_URL}; this machine is attached until you sign out"
+Write-Output "coder: to keep it attached, run as administrator: & `"$binary`" agent install --agent-url ${ACCESS_URL}"
 # In a container the script is the main process and has to stay; elsewhere the agent must outlive this window.
 $inContainer = (Get-Service -Name cexecsvc -ErrorAction SilentlyContinue) -ne $null
 if ($inContainer) {

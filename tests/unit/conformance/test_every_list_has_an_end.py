@@ -8,6 +8,9 @@ A new list route fails here until it has a row. Bounds:
 - `KEPT`: rows older than a retention are deleted (`services/site/retention.py`, or the constant named).
 - `FIXED`: part of one template version, build or release, which does not change.
 - `SETUP`: objects that people or administrators create one by one; time alone adds none.
+
+Streams (WebSocket, server-sent events) have rows of their own: a stream lasts, so what bounds each message counts, and
+what is kept for a client that reads slowly. `ONE`: a message tells of one object.
 """
 
 from __future__ import annotations
@@ -20,12 +23,12 @@ from typing import Any
 
 import msgspec
 
-from coder.coderd.http.server.declarations import route_of
+from coder.coderd.http.server.declarations import EVENTS, route_of
 from coder.coderd.services.foundation.object_limits import LIMITS
 from coder.coderd.services.site import retention
 from tests.kit.api.api_description import application
 
-PAGED, FIXED, SETUP = "paged", "fixed", "setup"
+PAGED, FIXED, SETUP, ONE = "paged", "fixed", "setup", "one"
 _ORGANIZATION, _WORKSPACE, _AGENT = "organizations/<organization>", "workspaces/<id:workspace>", "<id:agent>"
 _VERSION, _BUILD = "templateversions/<id:version>", "workspacebuilds/<id:build>"
 _AGENT_LOGS = "quota coder.domain.agents.agents:MAX_LOGS_LENGTH"
@@ -122,6 +125,33 @@ BOUNDS = {
     "tasks/<user>/<task>/logs": "quota coder.coderd.services.tasks.task_conversation:MAX_SNAPSHOT",
 }
 """Path below /api/v2 or /api/experimental -> what bounds its answer."""
+_CHANGES = "window coder.coderd.services.workspaces.change_feed:_MAX_PENDING"
+_JOB_PAGES = "window coder.coderd.services.provisioning.job_logs:_PAGE"
+_AGENT_PAGES = "window coder.coderd.services.workspaces.agent_streams:_LOG_PAGE"
+STREAMS = {
+    "debug/ws": (ONE, ONE),
+    "derp-map": (SETUP, ONE),
+    "notifications/inbox/watch": (ONE, "window coder.coderd.store.engine.listening:MAX_WAITING"),
+    f"{_VERSION}/dry-run/<id:job>/logs": (_JOB_LOGS, _JOB_PAGES),
+    f"{_VERSION}/dynamic-parameters": (FIXED, ONE),
+    f"{_VERSION}/logs": (_JOB_LOGS, _JOB_PAGES),
+    "watch-all-workspacebuilds": (ONE, "window coder.coderd.services.workspaces.builds.build_updates:BuildUpdates"),
+    f"workspaceagents/{_AGENT}/containers/watch": (
+        "window coder.coderd.services.agents.agent_containers:_MAX_MESSAGE",
+        ONE,
+    ),
+    f"workspaceagents/{_AGENT}/logs": (_AGENT_LOGS, _AGENT_PAGES),
+    f"workspaceagents/{_AGENT}/pty": (ONE, ONE),
+    f"workspaceagents/{_AGENT}/startup-logs": (_AGENT_LOGS, _AGENT_PAGES),
+    f"workspaceagents/{_AGENT}/watch-metadata": (FIXED, _CHANGES),
+    f"workspaceagents/{_AGENT}/watch-metadata-ws": (FIXED, _CHANGES),
+    "workspaceagents/me/reinit": (ONE, ONE),
+    f"{_BUILD}/logs": (_JOB_LOGS, _JOB_PAGES),
+    f"{_WORKSPACE}/agent-connection-watch": (ONE, _CHANGES),
+    f"{_WORKSPACE}/watch": (ONE, _CHANGES),
+    f"{_WORKSPACE}/watch-ws": (ONE, _CHANGES),
+}
+"""Path of a stream -> what bounds a message (or all of them together), and what waits for a slow client."""
 OTHERS = {"users/first", "ai/providers", "chats", "appearance", "entitlements", ""}
 """Single documents with a list in them, and routes of features that are not served."""
 
@@ -171,6 +201,26 @@ def test_every_bound_is_there() -> None:
             assert LIMITS[name].max_count, path
         else:
             assert kind in {FIXED, SETUP} and not name, path
+
+
+def _stream_routes() -> set[str]:
+    found = set()
+    for rule in application().url_map.iter_rules():
+        declared = route_of(application().view_functions[rule.endpoint])
+        if declared is not None and (declared.websocket or declared.answers is EVENTS):
+            found.add(rule.rule.removeprefix("/api/v2").removeprefix("/api/experimental").strip("/"))
+    return found
+
+
+def test_every_stream_has_a_bound() -> None:
+    assert _stream_routes() == STREAMS.keys()
+    for path, bounds in STREAMS.items():
+        for bound in bounds:
+            kind, _, name = bound.partition(" ")
+            assert kind in {ONE, FIXED, SETUP} or name, path
+            if name:
+                module, _, attribute = name.partition(":")
+                assert getattr(importlib.import_module(module), attribute), path
 
 
 def test_every_retention_is_a_span() -> None:

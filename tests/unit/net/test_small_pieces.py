@@ -21,7 +21,7 @@ from wsproto.connection import Connection, ConnectionType
 from coder.agent.network.http_api import MAX_BODY, _read_request
 from coder.api.base.refusals import BadGateway
 from coder.appproxy.apps.forwarding import BadUpstreamAnswerError as AppAnswerError
-from coder.appproxy.apps.forwarding import _answer
+from coder.appproxy.apps.forwarding import _answer, _begin
 from coder.appproxy.apps.upstream import AppConnection
 from coder.appproxy.http.websocket_bounds import BoundedWSStream
 from coder.base.exception_groups import single_failure
@@ -80,12 +80,20 @@ async def read_by_app_proxy(message: bytes = ANSWER) -> None:
     await _answer(cast("Any", visit), cast("Any", app), to_app)
 
 
+async def read_beginning_by_app_proxy() -> None:
+    to_app = AppConnection(peer_says(ANSWER))
+    await to_app.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]), h11.EndOfMessage())
+    events = await _begin(to_app)
+    assert len(events) > 10 * PIECES
+
+
 READERS: list[Callable[[], Awaitable[None]]] = [
     read_by_exchange,
     read_refused_upgrade,
     read_by_client,
     read_by_agent,
     read_by_app_proxy,
+    read_beginning_by_app_proxy,
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coder.cli.core.command import Command
-from coder.cli.core.options import ORG, Options, column_option, output_option
+from coder.cli.core.options import ORG, Options, column_option, option, output_option
 from coder.cli.declarations.workspaces.create import CreateOptions
 from coder.cli.declarations.workspaces.workspaces import COLUMNS, ListOptions
 
@@ -18,9 +18,22 @@ class ExternalWorkspacesListOptions(ListOptions, bases_first=True):
 
 
 class ExternalAgentOptions(Options):
-    """Options of `coder external-workspaces agent-instructions`."""
+    """Options of commands about an external agent."""
 
     output: str = output_option(("text", "json"), "text")
+
+
+class AgentInstructionsOptions(ExternalAgentOptions):
+    """Options of `coder external-workspaces agent-instructions`."""
+
+    os: str = option(
+        "",
+        "Operating system of the machine: linux, darwin, windows, or all; defaults to the template's.",
+    )
+    arch: str = option(
+        "",
+        "Processor of the machine: amd64, arm64, armv7, or all; defaults to the template's.",
+    )
 
 
 CREATE = Command(
@@ -56,12 +69,20 @@ LIST = Command(
 AGENT_INSTRUCTIONS = Command(
     words="external-workspaces agent-instructions",
     summary="Get the instructions for an external agent",
-    options=ExternalAgentOptions,
+    options=AgentInstructionsOptions,
     usage="[user/]workspace[.agent]",
     min_args=1,
     max_args=1,
     examples=(
         ("Print the command to run on the machine", "coder external-workspaces agent-instructions build-server"),
+        (
+            "Print the command for a Mac, whatever the template says",
+            "coder external-workspaces agent-instructions build-server --os darwin --arch arm64",
+        ),
+        (
+            "Print the commands for every kind of machine",
+            "coder external-workspaces agent-instructions build-server --os all",
+        ),
         ("Print the instructions as JSON", "coder external-workspaces agent-instructions build-server -o json"),
     ),
 )

@@ -15,7 +15,7 @@ from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.audited import about
 from coder.coderd.http.server.auth import context, count_request
 from coder.coderd.http.server.declarations import NOTHING
-from coder.coderd.http.server.json import no_content, read_document, reply
+from coder.coderd.http.server.json import empty, no_content, read_document, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
 from coder.coderd.services.login import oauth2_client_authentication, oauth2_clients
@@ -85,8 +85,8 @@ async def post_register() -> Response:
 )
 @experimental
 async def get_nothing() -> Response:
-    """Return 404: unlike other addresses below the root, this is not a page of the dashboard."""
-    return Response(b"", 405, {"Allow": "DELETE, POST" if request.path.endswith("/tokens") else "POST"})
+    """Return 405: unlike other addresses below the root, this is not a page of the dashboard."""
+    return empty(405, Allow="DELETE, POST" if request.path.endswith("/tokens") else "POST")
 
 
 @route(

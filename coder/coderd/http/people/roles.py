@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from uuid import UUID
 
-import msgspec
 from quart import Blueprint, Response
 
-from coder.api.base.refusals import BAD_BODY, Invalid
-from coder.api.people.roles import AssignableRoles, AuthorizationRequest, Role
-from coder.base.json_types import Json, JsonObject
+from coder.api.base.refusals import Invalid
+from coder.api.people.roles import AssignableRoles, AuthorizationRequest, Role, SentCheck
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
-from coder.coderd.http.server.json_faults import explain_fault
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.people import (
@@ -30,13 +27,6 @@ from coder.domain.access.policy import Class, Subject
 from coder.domain.access.route_scopes import ANY_KEY
 
 blueprint = Blueprint("roles", __name__, url_prefix="/api/v2")
-
-
-class Check(msgspec.Struct):
-    """Permission check: may the caller do `action` to `object`?"""
-
-    target: JsonObject = msgspec.field(default_factory=dict, name="object")
-    action: str = ""
 
 
 @route(blueprint, "GET", "/users/roles", scope="assign_role:read", answers=list[AssignableRoles], compressed=True)
@@ -115,33 +105,25 @@ async def delete_custom_role(organization: str, name: str) -> Response:
 @route(blueprint, "POST", "/authcheck", scope=ANY_KEY, body=AuthorizationRequest, answers=dict[str, bool])
 async def post_authcheck() -> Response:
     body = await read_body(AuthorizationRequest)
-    checks = {}
-    for name, raw in body.checks.items():
-        try:
-            check = msgspec.convert(raw, Check)
-        except msgspec.ValidationError as error:
-            raise Invalid(BAD_BODY, explain_fault(str(error), raw, Check)) from error
-        checks[name] = _check(name, check, subject())
+    checks = {name: _check(name, check, subject()) for name, check in body.checks.items()}
     return reply(await authorization_checks.answer_checks(context(), subject(), checks))
 
 
-def _check(name: str, check: Check, asker: Subject) -> ObjectCheck:
-    raw = check.target
-    kind = raw.get("resource_type") or ""
-    if not kind:
+def _check(name: str, check: SentCheck, asker: Subject) -> ObjectCheck:
+    described = check.object
+    if not described.resource_type:
         raise Invalid(f'Object\'s "resource_type" field must be defined for key "{name}".')
-    owner = raw.get("owner_id") or ""
-    described = Class(
-        str(kind),
-        owner_id=asker.user_id if owner == "me" else _uuid(owner),
-        organization_id=_uuid(raw.get("organization_id") or ""),
-        any_organization=bool(raw.get("any_org")),
+    kind = Class(
+        described.resource_type,
+        owner_id=asker.user_id if described.owner_id == "me" else _uuid(described.owner_id),
+        organization_id=_uuid(described.organization_id),
+        any_organization=described.any_org,
     )
-    return ObjectCheck(described, check.action, str(raw.get("resource_id") or ""))
+    return ObjectCheck(kind, check.action, described.resource_id)
 
 
-def _uuid(text: Json) -> UUID | None:
+def _uuid(text: str) -> UUID | None:
     try:
-        return UUID(str(text)) if text else None
+        return UUID(text) if text else None
     except ValueError:
         return None

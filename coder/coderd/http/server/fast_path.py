@@ -18,6 +18,7 @@ from coder.appproxy.http.connection_shares import authenticated_as
 from coder.appproxy.http.errors import envelope_of
 from coder.appproxy.http.hypercorn_fixes import FAST_PATHS
 from coder.appproxy.http.rate_limits import BYPASS_HEADER, key_of, user_key
+from coder.appproxy.http.simple_requests import NotSimple
 from coder.coderd.http.people import users
 from coder.coderd.http.server.auth import challenge
 from coder.coderd.http.server.declarations import declaration_of
@@ -95,6 +96,8 @@ class FastPath:
             return
         answer = ROUTES.get(scope["path"]) if is_get else None
         if answer is None:
+            if scope.get("coder_simple"):
+                raise NotSimple
             await self._app(scope, receive, send)
             return
         scope["coder_route"] = _ROUTE_OF.get(scope["path"], scope["path"])

@@ -29,10 +29,11 @@ from coder.base.json_types import Json, JsonObject
 from coder.coderd.http.server.body_bounds import check_json
 from coder.coderd.http.server.body_reading import received
 from coder.coderd.http.server.declarations import declared
+from coder.coderd.http.server.go_types import field_type, fits_integer, go_struct, short_name
 from coder.coderd.http.server.json_faults import explain_document, explain_fault
 from coder.coderd.http.server.path_objects import require_path_objects
 from coder.coderd.services.foundation.field_checks import check_request
-from coder.domain.foundation.go_json import explain_syntax, explain_type
+from coder.domain.foundation.go_json import WrittenNumber, explain_syntax, explain_type
 from coder.domain.foundation.search import explain_time, parse_rfc3339
 from coder.domain.foundation.zero import NIL_UUID, ZERO_TIME
 
@@ -40,12 +41,12 @@ T = TypeVar("T", bound=msgspec.Struct)
 Decoded = TypeVar("Decoded")
 
 
-_INT64 = 1 << 63
 _AT_ONCE = 32 << 10
 """Bytes of a body that are decoded on the event loop: about a millisecond."""
 _MISSING = msgspec.UNSET
 Hint: TypeAlias = type | UnionType | GenericAlias
 Zero: TypeAlias = Json | Callable[[], Json] | msgspec.UnsetType
+Fill: TypeAlias = Callable[[Json, tuple[str, ...]], Json]
 
 
 async def read_body(kind: type[T]) -> T:
@@ -126,7 +127,7 @@ def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow
         missing_field = re.search(r"missing required field `([^`]+)`", str(error))
         if missing_field:
             raise InvalidFields((missing_field[1], required_detail())) from error
-        raise Invalid(BAD_BODY, explain_fault(str(error), filled, kind)) from error
+        raise Invalid(BAD_BODY, explain_fault(str(error), _as_written(raw, kind) or filled, kind)) from error
     _check_times(body, filled)
     check_new(body, required)
     return body
@@ -206,6 +207,16 @@ def _decode_as_go(raw: bytes) -> Json:
     return document
 
 
+def _as_written(raw: bytes, kind: type[msgspec.Struct]) -> JsonObject:
+    """Return the object with its numbers as they are written, for errors; {} if it is nested too deeply."""
+    decoder = json.JSONDecoder(parse_float=WrittenNumber)
+    try:
+        document, _ = decoder.raw_decode(raw.decode("utf-8", "replace").lstrip())
+    except RecursionError:
+        return {}
+    return with_zeros(document, kind)
+
+
 def _refuse_constant(name: str) -> Never:
     raise ValueError(f"{name} is not JSON")
 
@@ -215,12 +226,13 @@ def required_detail(value: str = "") -> str:
     return f'Validation failed for tag "required" with value: "{value}"'
 
 
-def with_zeros(document: Mapping[str, Json], kind: type[msgspec.Struct]) -> JsonObject:
-    """Return `document` with every absent or null field of `kind` that must have a value set to its zero value."""
+def with_zeros(document: Mapping[str, Json], kind: type[msgspec.Struct], path: tuple[str, ...] = ()) -> JsonObject:
+    """Return `document`, which is at `path`, with every absent or null field of `kind` that must have a value set to
+    its zero value. Raises Invalid for a number that Go's integer of a field cannot hold."""
     fields = _fields(kind)
     lowered: dict[str, str] | None = None
     filled: JsonObject = {}
-    for name, zero, nested, nullable in fields:
+    for name, zero, fill, nullable, integer in fields:
         value = document.get(name, _MISSING)
         if value is _MISSING:
             # Go matches keys without regard to case when the exact key is absent.
@@ -235,13 +247,11 @@ def with_zeros(document: Mapping[str, Json], kind: type[msgspec.Struct]) -> Json
                 filled[name] = zero() if callable(zero) else zero
             elif value is None:
                 filled.pop(name, None)
-        elif type(value) is int and not -_INT64 <= value < _INT64:
-            raise Invalid(BAD_BODY, explain_type(value, "int64", f"{kind.__name__}.{name}"))
-        elif nested is not None:
-            if isinstance(value, dict):
-                filled[name] = with_zeros(value, nested)
-            elif isinstance(value, list):
-                filled[name] = [with_zeros(v, nested) if isinstance(v, dict) else v for v in value]
+        elif integer and type(value) is int and not fits_integer(value, integer):
+            place = ".".join((short_name(go_struct(kind)), *path, name))
+            raise Invalid(BAD_BODY, explain_type(value, integer, place))
+        elif fill is not None:
+            filled[name] = fill(value, (*path, name))
     return filled
 
 
@@ -251,8 +261,9 @@ def _other_spellings(document: Mapping[str, Json], names: Set[str]) -> dict[str,
 
 
 @functools.cache
-def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, Zero, type[msgspec.Struct] | None, bool], ...]:
-    """Return (wire name, zero value or _MISSING when the field has its own default, nested struct, nullable)."""
+def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, Zero, Fill | None, bool, str], ...]:
+    """Return (wire name, zero value or _MISSING when the field has its own default, function that fills what is inside,
+    nullable, Go type of an integer)."""
     hints = typing.get_type_hints(kind)
     result = []
     for info in msgspec.structs.fields(kind):
@@ -261,7 +272,8 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, Zero, type[msgspec.S
         has_default = info.default is not msgspec.NODEFAULT or info.default_factory is not msgspec.NODEFAULT
         nullable = type(None) in options
         zero = _MISSING if has_default else None if nullable else _zero(options[0])
-        result.append((info.encode_name, zero, _nested(options), nullable))
+        integer = (field_type(kind, info.encode_name) or "int64") if int in options else ""
+        result.append((info.encode_name, zero, _filler(options), nullable, integer))
     return tuple(result)
 
 
@@ -271,13 +283,34 @@ def _options(hint: Hint) -> tuple[Hint, ...]:
     return (hint,)
 
 
-def _nested(options: tuple[Hint, ...]) -> type[msgspec.Struct] | None:
+def _filler(options: tuple[Hint, ...]) -> Fill | None:
+    """Return the function that fills a value of one of the types, or None where nothing is inside of it. Go reads null
+    as an item of a list or map as the item's zero value, too."""
     for option in options:
-        if typing.get_origin(option) is list:
-            option = typing.get_args(option)[0]
+        origin, arguments = typing.get_origin(option), typing.get_args(option)
+        if origin in (list, dict) and arguments:
+            item = _options(arguments[-1])
+            zero = _MISSING if type(None) in item else _zero(item[0])
+            return functools.partial(_fill_items, _filler(item), zero)
         if isinstance(option, type) and issubclass(option, msgspec.Struct):
-            return option
+            return functools.partial(_fill_struct, option)
     return None
+
+
+def _fill_struct(kind: type[msgspec.Struct], value: Json, path: tuple[str, ...]) -> Json:
+    return with_zeros(value, kind, path) if isinstance(value, dict) else value
+
+
+def _fill_items(fill: Fill | None, zero: Zero, value: Json, path: tuple[str, ...]) -> Json:
+    def filled(item: Json) -> Json:
+        if item is None:
+            made = zero() if callable(zero) else zero
+            return None if isinstance(made, msgspec.UnsetType) else made
+        return item if fill is None else fill(item, path)
+
+    if isinstance(value, list):
+        return [filled(item) for item in value]
+    return {key: filled(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _zero(hint: Hint) -> Zero:
@@ -322,6 +355,11 @@ def message(text: str, status: int = 200) -> Response:
 
 
 def no_content() -> Response:
-    response = Response(b"", 204)
-    del response.headers["Content-Type"]  # no content
+    return empty(204)
+
+
+def empty(status: int, **headers: str) -> Response:
+    """Return a response without content, and without a type of it."""
+    response = Response(b"", status, headers)
+    del response.headers["Content-Type"]
     return response

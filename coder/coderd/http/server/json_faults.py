@@ -13,6 +13,7 @@ from uuid import UUID
 import msgspec
 
 from coder.base.json_types import Json, as_list, as_object
+from coder.coderd.http.server.go_types import field_type, go_struct, item_type, short_name
 from coder.domain.foundation.go_json import explain_type
 from coder.domain.foundation.go_uuid import NotUuid, parse_uuid
 from coder.domain.foundation.search import explain_time
@@ -42,10 +43,11 @@ def explain_fault(declaration: str, document: Json, kind: type[msgspec.Struct]) 
     value = document
     owner = kind
     hint: _Hint = kind
+    named = ""  # the Go type of the value, where the table knows it
     names: list[str] = []
     for name, number, some_key in _STEPS.findall(fault[1]):
         if some_key:  # the decoder does not say which: the first value of the map that it cannot take
-            hint = _argument(hint, 1)
+            hint, named = _argument(hint, 1), item_type(named)
             value = next((item for item in as_object(value).values() if not _fits(item, hint)), None)
             continue
         try:
@@ -53,24 +55,25 @@ def explain_fault(declaration: str, document: Json, kind: type[msgspec.Struct]) 
         except LookupError:  # a step that the decoder does not describe
             return declaration
         if number:
-            hint = _argument(hint, 0)
+            hint, named = _argument(hint, 0), item_type(named)
             continue
         names.append(name)
         if _is_struct(hint):
-            owner, hint = hint, _field_hint(hint, name)
+            owner, named = hint, field_type(hint, name)
+            hint = _field_hint(owner, name)
         else:
-            hint = _argument(hint, 1)
+            hint, named = _argument(hint, 1), item_type(named)
     if isinstance(value, str) and hint is UUID:
         uuid = parse_uuid(value)
         return uuid.reason if isinstance(uuid, NotUuid) else declaration
     if hint is datetime:
         return explain_time(value) if isinstance(value, str) else "Time.UnmarshalJSON: input is not a JSON string"
-    return explain_type(value, go_type(hint), f"{owner.__name__}.{'.'.join(names)}")
+    return explain_type(value, named or go_type(hint), f"{short_name(go_struct(owner))}.{'.'.join(names)}")
 
 
 def explain_document(document: Json, kind: type[msgspec.Struct]) -> str:
     """Return Go's words for a document that is no object."""
-    return explain_type(document, f"codersdk.{kind.__name__}")
+    return explain_type(document, go_struct(kind))
 
 
 def go_type(hint: _Hint) -> str:
@@ -83,7 +86,7 @@ def go_type(hint: _Hint) -> str:
         return f"map[{go_type(_argument(hint, 0))}]{go_type(_argument(hint, 1))}"
     if origin is typing.Literal:
         return "string"
-    return _GO_TYPES.get(hint) or f"codersdk.{getattr(hint, '__name__', 'Value')}"
+    return _GO_TYPES.get(hint) or (go_struct(hint) if isinstance(hint, type) else "codersdk.Value")
 
 
 def _required(hint: _Hint) -> _Hint:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import mimetypes
 import re
+import time
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from pathlib import Path
@@ -48,6 +49,10 @@ _PARTS = (".js", ".css", ".woff2", ".woff")
 a page would be a kilobyte for each."""
 _CODINGS = {"br": ".br", "gzip": ".gz"}
 """Content codings of assets in order of preference, and the suffixes of their files."""
+KNOWN_SECONDS = 1.0
+"""Seconds for which a file's place is remembered; its content is read once per change."""
+_Loaded = tuple[bytes, str, str]
+"""Bytes, type and quoted hash of a file."""
 FOREVER = "public, max-age=31536000, immutable"
 _EMPTY_PAGE = "<!doctype html><html><head><title>Coder</title></head><body><p>{}</p></body></html>"
 _SOURCE = re.compile(r"[A-Za-z0-9.:*\[\]-]+")
@@ -99,8 +104,8 @@ def answer_file(ctx: Context, path: str, known_tag: str, accepted: str) -> tuple
 
     `known_tag` is the request's If-None-Match, `accepted` its Accept-Encoding.
     """
-    result = _find(_root(ctx), path)
-    loaded = _load(str(result), result.stat().st_mtime_ns) if result else pictures.find(_PICTURES, path)
+    loaded, copies = _read(_root(ctx), path, int(time.monotonic() / KNOWN_SECONDS))
+    loaded = loaded or pictures.find(_PICTURES, path)
     if loaded is None:
         if not path.startswith(_FILES):
             return None
@@ -108,10 +113,9 @@ def answer_file(ctx: Context, path: str, known_tag: str, accepted: str) -> tuple
         kind = [("Content-Type", "text/plain; charset=utf-8")]
         return 404, kind + frame_headers(ctx), b"404 page not found\n"
     data, kind_of_file, tag = loaded
-    coding = _coding(result, path, accepted)
-    if result and coding:
-        kept = result.with_name(result.name + _CODINGS[coding])
-        data, _, tag = _load(str(kept), kept.stat().st_mtime_ns)
+    coding = next((coding for coding in copies if accepts(accepted, coding)), "") if copies else None
+    if coding:
+        data, _, tag = copies[coding]
     varies = [] if coding is None else [("Vary", "Accept-Encoding")]
     if known_tag == tag:
         return 304, [("Content-Type", "text/html; charset=utf-8"), ("ETag", tag), *varies, *frame_headers(ctx)], b""
@@ -122,17 +126,22 @@ def answer_file(ctx: Context, path: str, known_tag: str, accepted: str) -> tuple
     return 200, headers if path.endswith(_PARTS) else headers + frame_headers(ctx), data
 
 
-def _coding(result: Path | None, path: str, accepted: str) -> str | None:
-    """Return the coding of the response, "" for none; None for files without compressed copies.
+@lru_cache(maxsize=512)
+def _read(root: Path, path: str, _period: int) -> tuple[_Loaded | None, dict[str, _Loaded]]:
+    """Return a file below `root`, and its compressed copies by coding.
 
-    The build writes the copies of scripts and styles, whose names change with their content.
+    The build writes the copies of scripts and styles, whose names change with their content. Finding a file takes
+    longer than the rest of its response.
     """
-    if result is None or not path.startswith("assets/"):
-        return None
-    copies = [coding for coding, suffix in _CODINGS.items() if result.with_name(result.name + suffix).is_file()]
-    if not copies:
-        return None
-    return next((coding for coding in copies if accepts(accepted, coding)), "")
+    result = _find(root, path)
+    if result is None:
+        return None, {}
+    copies = {}
+    for coding, suffix in _CODINGS.items() if path.startswith("assets/") else ():
+        copy = result.with_name(result.name + suffix)
+        if copy.is_file():
+            copies[coding] = _load(str(copy), copy.stat().st_mtime_ns)
+    return _load(str(result), result.stat().st_mtime_ns), copies
 
 
 def _root(ctx: Context) -> Path:
@@ -154,7 +163,7 @@ def _find(root: Path, path: str) -> Path | None:
 
 
 @lru_cache(maxsize=256)
-def _load(path: str, _changed: int) -> tuple[bytes, str, str]:
+def _load(path: str, _changed: int) -> _Loaded:
     """Return (bytes, type, quoted hash) of a file; read once per change."""
     data = Path(path).read_bytes()
     kind = mimetypes.guess_type(path)[0] or "application/octet-stream"

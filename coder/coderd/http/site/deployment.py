@@ -20,7 +20,6 @@ from coder.api.site.deployment import (
     UpdateCheckResponse,
 )
 from coder.base.json_types import Json, JsonObject
-from coder.base.version import BUILD_VERSION
 from coder.coderd.config.experiments import served_experiments
 from coder.coderd.http.server.auth import context, credentials, subject
 from coder.coderd.http.server.json import message, read_body, reply
@@ -48,7 +47,8 @@ class CspReport(msgspec.Struct, rename={"csp_report": "csp-report"}):
 
 @route(blueprint, "GET", "/updatecheck", scope=PUBLIC, answers=UpdateCheckResponse)
 async def get_update_check() -> Response:
-    return reply(UpdateCheckResponse(current=True, version=BUILD_VERSION, url="https://github.com/coder/coder"))
+    """Return the newest release of the administrator's list, this server's own without one."""
+    return reply(context().services.api.release_check.answer())
 
 
 @route(blueprint, "GET", "/experiments", scope=ANY_KEY, answers=list[str])

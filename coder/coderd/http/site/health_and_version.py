@@ -11,7 +11,7 @@ from coder.api.site.build_info import BuildInfoResponse
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import NOTHING, TEXT
-from coder.coderd.http.server.json import message, reply
+from coder.coderd.http.server.json import empty, message, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.services.site.health import is_database_away
 from coder.coderd.services.site.probes import liveness_faults, readiness_faults
@@ -82,7 +82,7 @@ async def latency_check() -> Response:
 async def relay_latency_check() -> Response:
     """Return an empty response for nodes of the overlay, which choose their home relay by the round trip."""
     if request.method == "HEAD":  # as upstream: a measurement is a GET
-        return Response("", 405, {"Allow": "GET"})
+        return empty(405, Allow="GET")
     return Response("", content_type=TEXT_TYPE)
 
 

@@ -1,8 +1,9 @@
 """Streams of applications and terminals that outlive their ticket: access is checked again and again.
 
 A ticket is valid for a minute, and so is the access it gave. Once a minute every open stream is checked as if it
-started now. When a session ends, its streams are checked at once: a user who signed out, was suspended or lost access
-is disconnected. Tickets are in `app_tokens.py`, access rules in `app_access.py`.
+started now, and all of them soon after a change of rights or workspaces. When a session ends, its streams are checked
+at once: a user who signed out, was suspended or lost access is disconnected. Tickets are in `app_tokens.py`, access
+rules in `app_access.py`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 
 CHECK_INTERVAL = TICKET_LIFETIME.total_seconds()
 """Seconds between two checks."""
+NOTICE_PAUSE = 1.0
+"""Seconds (ours) between two checks because of changes: builds cause some all day."""
+NOTICE_PART = 0.05
+"""Part of the time that such checks may take; with many streams they become rarer."""
 _VISITOR_REFUSALS = frozenset({"sign_in", "not_found", "path_apps_off", "port_by_path"})
 """Refusals that concern the visitor. Other refusals concern the application, whose streams end without our help."""
 
@@ -49,8 +54,9 @@ class OpenStreams:
         self._open: dict[trio.CancelScope, tuple[float, tuple[Visitor, Hashable], AccessCheck]] = {}
 
     def start(self, nursery: trio.Nursery) -> None:
-        """Check open streams regularly and when a session ends, until cancelled."""
+        """Check open streams regularly, after changes and when a session ends, until cancelled."""
         nursery.start_soon(self._check_periodically)
+        nursery.start_soon(self._check_after_changes)
         nursery.start_soon(self._watch_session_ends)
 
     def track_app(self, visitor: Visitor, ticket: Ticket) -> AbstractContextManager[trio.CancelScope]:
@@ -105,6 +111,16 @@ class OpenStreams:
         while True:
             await trio.sleep(CHECK_INTERVAL)
             await self.look(CHECK_INTERVAL)
+
+    async def _check_after_changes(self) -> None:
+        changes = self._ctx.services.rights_changes
+        changed = changes.next_change()
+        while True:
+            await changed.wait()
+            changed = changes.next_change()  # taken before the checks: a change during them counts
+            began = trio.current_time()
+            await self.look()
+            await trio.sleep(max(NOTICE_PAUSE, (trio.current_time() - began) / NOTICE_PART))
 
     async def _watch_session_ends(self) -> None:
         """Check a session's streams when it ends, on every replica; after a missed notice the check is up to a minute

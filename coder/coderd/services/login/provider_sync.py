@@ -84,16 +84,18 @@ async def _groups(
     settings = await load_group_sync(tx, organization_id)
     field, pattern, make = settings.field, settings.regex_filter, settings.auto_create_missing_groups
     mapping: Mapping[str, str | Sequence[str]] = settings.mapping or {}
+    names: Mapping[str, str | Sequence[str]] = {}
     if not field and is_default and ctx.config.oidc_group_field:
         field, pattern, make = (
             ctx.config.oidc_group_field,
             ctx.config.oidc_group_regex_filter,
             ctx.config.oidc_group_auto_create,
         )
-        mapping = struct_mapping(ctx.config.oidc_group_mapping)
+        mapping, names = {}, struct_mapping(ctx.config.oidc_group_mapping)
     if not field:
         return
-    values = identity.matching(identity.words_of(claims, field), pattern)
+    # As upstream: the deployment's mapping of names comes before the filter, an organization's mapping to ids after it.
+    values = identity.matching(identity.mapped(identity.words_of(claims, field), names), pattern)
     groups = {group.name: group for group in await group_store.list_groups(tx, organization_id=organization_id)}
     by_id = {str(group.id): group for group in groups.values()}
     group_ids: set[UUID] = set()

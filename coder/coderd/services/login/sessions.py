@@ -9,7 +9,7 @@ from uuid import UUID
 from coder.api.base.refusals import Conflict, Forbidden, Invalid, Unauthenticated
 from coder.coderd.services.access import new_keys
 from coder.coderd.services.access.authentication import Caller, hash_secret
-from coder.coderd.services.access.passwords import check_strength, verify_password
+from coder.coderd.services.access.passwords import check_strength, hash_password, is_outdated, verify_password
 from coder.coderd.services.people import new_users, user_passwords
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.people import organizations as organization_store
@@ -64,12 +64,15 @@ async def login(ctx: Context, email: str, password: str, ip: str, user_agent: st
     account = await ctx.db.read(system_users.get_user_by_email, email)
     right = await verify_password(account.hashed_password if account else "", password)
     user = _admitted(ctx, account if right else None)
+    renewed = await hash_password(password) if is_outdated(user.hashed_password) else ""
     now = ctx.clock.now()
     row, token = new_keys.new_key(user.id, "password", ctx.config.session_duration, now, ip=ip, user_agent=user_agent)
 
     async def write(tx: Tx) -> None:
         # Hashing takes time: the account may be suspended, and its sessions ended, meanwhile.
         _admitted(ctx, await new_keys.give_key(tx, user, row))
+        if renewed:
+            await user_store.update_user(tx, user.id, hashed_password=renewed)
         if user.status == "dormant":
             await user_store.wake_user(tx, user.id, now)
 

@@ -162,7 +162,7 @@ main() {
 	if [ "$method" = deb ]; then
 		[ "$(id -u)" = 0 ] || sudo=sudo
 		run_as_owner dpkg -i "$folder/coder"
-		echo "$installed the package coder. Log in with: coder login $URL"
+		echo "$installed the package coder-py. Log in with: coder login $URL"
 		return 0
 	fi
 	target=${prefix:-/usr/local}/bin

@@ -164,10 +164,11 @@ async def watch_connections(
             if snapshot is None:
                 yield None
                 continue
-            for key, event in _connection_events(snapshot.workspace).items():
+            events = _connection_events(snapshot.workspace)
+            for key, event in events.items():
                 if sent.get(key) != event:
-                    sent[key] = event
                     yield event
+            sent = events  # without the agents of earlier builds
 
 
 def _connection_events(workspace: Workspace) -> dict[str, ConnectionEvent]:

@@ -43,7 +43,7 @@ _WITHOUT_EFFECT: Mapping[str, str] = {
     "gssdelegation": "0",
     "channel_binding": "disable|prefer",
     "load_balance_hosts": "disable",
-    "client_encoding": "utf-?8|auto",
+    "client_encoding": "utf8|utf-8|auto",
     "binary_parameters": "",
     "disable_prepared_binary_result": "",
     "statement_cache_capacity": "",
@@ -138,6 +138,9 @@ class ConnectionString:
 def parse_connection_string(text: str, environment: Mapping[str, str] | None = None) -> ConnectionString:
     """Parse a connection string; `environment` names the file of services. Raises CoderError `bad_database_url`."""
     text = text.strip()
+    if len(text) > 1 and text[0] in "\"'" and text[0] == text[-1]:
+        way = "Remove them: files for `docker --env-file` and systemd take quotation marks differently than a shell."
+        raise _bad("it has quotation marks around it", way)
     if _SCHEME.match(text):
         given = _from_url(text)
     elif "=" in text and "://" not in text:

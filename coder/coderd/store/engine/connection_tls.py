@@ -62,6 +62,7 @@ def _optional_files(given: Mapping[str, str]) -> ConnectArguments:
         return {}
     if given.get("sslpassword"):
         files["sslpassword"] = given["sslpassword"]
+    _load_client(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), given)  # an error of the driver does not name the file
     return {"dsn": f"postgresql://?{urlencode(files)}"}
 
 
@@ -79,16 +80,20 @@ def _context(mode: str, given: Mapping[str, str]) -> ssl.SSLContext:
     if given.get("sslcrl"):
         _load("sslcrl", given["sslcrl"], lambda path: context.load_verify_locations(cafile=path))
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
-    if given.get("sslcert"):
-        key = str(Path(given["sslkey"]).expanduser()) if given.get("sslkey") else None
-        password = given.get("sslpassword") or (lambda: "")  # otherwise OpenSSL asks at the terminal
-        _load("sslcert", given["sslcert"], lambda path: context.load_cert_chain(path, key, password))
+    _load_client(context, given)
     for name, end in (("ssl_min_protocol_version", "minimum_version"), ("ssl_max_protocol_version", "maximum_version")):
         if given.get(name):
             if given[name] not in _VERSIONS:
                 raise _unusable(f"{name}={given[name]} is unknown", f"Use one of {', '.join(_VERSIONS)}.")
             setattr(context, end, _VERSIONS[given[name]])
     return context
+
+
+def _load_client(context: ssl.SSLContext, given: Mapping[str, str]) -> None:
+    if given.get("sslcert"):
+        key = str(Path(given["sslkey"]).expanduser()) if given.get("sslkey") else None
+        password = given.get("sslpassword") or (lambda: "")  # otherwise OpenSSL asks at the terminal
+        _load("sslcert", given["sslcert"], lambda path: context.load_cert_chain(path, key, password))
 
 
 def _load(name: str, path: str, load: Callable[[str], None]) -> None:

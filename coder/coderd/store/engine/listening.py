@@ -64,6 +64,10 @@ class PgListening:
     counters: PgNotificationCounters
 
 
+MAX_WAITING = 1000
+"""Notices that wait for one reader; one more, and it gets RESYNC instead of them."""
+
+
 class Subscription:
     """Reader of some channels."""
 
@@ -71,7 +75,7 @@ class Subscription:
 
     def __init__(self, channels: tuple[str, ...]) -> None:
         self.channels = channels
-        self.send, self.receive = trio.open_memory_channel[tuple[str, str]](1000)
+        self.send, self.receive = trio.open_memory_channel[tuple[str, str]](MAX_WAITING)
 
     def deliver(self, channel: str, payload: str) -> None:
         try:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, func, or_, select
 
-from coder.coderd.store.engine.sql_types import Query
+from coder.coderd.store.engine.sql_types import Query, SqlColumn
 from coder.coderd.store.tables.people import groups, organizations, users
 from coder.domain.foundation.go_uuid import read_uuid
 from coder.domain.foundation.names import is_name
@@ -21,6 +21,18 @@ if TYPE_CHECKING:
 class FoundGroup:
     id: UUID
     organization_id: UUID
+
+
+def holds_text(column: SqlColumn, text: str) -> ColumnElement[bool]:
+    """Return whether the column holds the text of a search. `%`, `_` and a backslash keep their meaning of SQL's LIKE,
+    as in the original's searches."""
+    return column.ilike(f"%{text}%")
+
+
+def matches_text(column: SqlColumn, text: str) -> ColumnElement[bool]:
+    """Return whether the whole column matches the text of a search, with LIKE's wildcards as in `holds_text`."""
+    trailing = len(text) - len(text.rstrip("\\"))
+    return column.ilike(text + "\\" * (trailing % 2))  # PostgreSQL refuses a pattern that ends inside an escape
 
 
 def as_uuid(text: str) -> UUID | None:

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, delete, func, insert, or_, select, text, u
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from coder.coderd.store.engine.names import holds_text
 from coder.coderd.store.engine.sql_types import ColumnValues, SqlRow, SqlValues
 from coder.coderd.store.tables.people import organization_members, organizations, user_configs, users
 
@@ -140,12 +141,10 @@ def conditions(which: UserFilter) -> list[ColumnElement[bool]]:
     if which.ids:
         conditions.append(users.c.id.in_(which.ids))
     if which.search:
-        pattern = f"%{_escaped(which.search)}%"
-        conditions.append(
-            or_(users.c.email.ilike(pattern), users.c.username.ilike(pattern), users.c.name.ilike(pattern))
-        )
+        names = (users.c.email, users.c.username, users.c.name)
+        conditions.append(or_(*(holds_text(column, which.search) for column in names)))
     if which.name:
-        conditions.append(users.c.name.ilike(f"%{_escaped(which.name)}%"))
+        conditions.append(holds_text(users.c.name, which.name))
     if which.statuses:
         conditions.append(users.c.status.in_(which.statuses))
     if which.roles and "member" not in which.roles:
@@ -174,10 +173,6 @@ def _time_conditions(which: UserFilter) -> list[ColumnElement[bool]]:
         (which.created_after, users.c.created_at, False),
     )
     return [column <= value if before else column >= value for value, column, before in pairs if value is not None]
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 async def insert_user(tx: Tx, values: ColumnValues) -> None:

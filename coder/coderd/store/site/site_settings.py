@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import func, insert, select, text
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from coder.base.errors import CoderError
 from coder.coderd.store.tables.people import groups, organization_members, organizations, users
 from coder.coderd.store.tables.site_configs import site_configs
 from coder.domain.foundation.zero import ZERO_TIME
@@ -20,6 +21,8 @@ PREBUILDS_USER_ID = UUID("c42fdf75-3097-471c-8c33-fb52454d81c0")
 """The system user that owns unclaimed prebuilt workspaces; upstream's id."""
 
 _DEPLOYMENT_ID = "deployment_id"
+ORIGINAL_IMPORT = "original_import"
+"""Key of the progress of an import (`store/original/progress.py`), which writes the deployment id last."""
 _CONFIGS = 7309  # seed of their advisory locks: distinct from the numbered locks
 
 
@@ -51,10 +54,16 @@ async def ensure_config(tx: Tx, key: str, value: str) -> str:
 
 async def ensure_deployment(tx: Tx, now: datetime) -> UUID:
     """Return the deployment's id; on the first start create it, and the default organization with its Everyone
-    group."""
+    group. Raises CoderError `import_unfinished`."""
     config = await get_config(tx, _DEPLOYMENT_ID)
     if config is not None:
         return UUID(config)
+    if await get_config(tx, ORIGINAL_IMPORT) is not None:
+        raise CoderError(
+            "import_unfinished",
+            "an import from the original Coder into this database has not finished",
+            "Run `coder server import` again: it continues. Or use an empty database.",
+        )
     # Two replicas may start together: the lock lets one of them create everything.
     await tx.execute(text("SELECT pg_advisory_xact_lock(7301)"))
     config = await get_config(tx, _DEPLOYMENT_ID)

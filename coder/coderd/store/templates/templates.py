@@ -10,6 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Float, extract, func, insert, or_, select, update
 
+from coder.coderd.store.engine.names import holds_text
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.engine.sql_types import Query
@@ -190,9 +191,9 @@ def _filtered(query: Query, which: TemplateSearch) -> Query:
     if which.exact_display_name:
         conditions.append(func.lower(templates.c.display_name) == func.lower(which.exact_display_name))
     if which.name:
-        conditions.append(templates.c.name.icontains(which.name, autoescape=True))
+        conditions.append(holds_text(templates.c.name, which.name))
     if which.display_name:
-        conditions.append(display_name.icontains(which.display_name, autoescape=True))
+        conditions.append(holds_text(display_name, which.display_name))
     if which.ids:
         conditions.append(templates.c.id.in_(which.ids))
     if which.deprecated is not None:

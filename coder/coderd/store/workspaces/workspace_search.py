@@ -31,6 +31,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from coder.coderd.store.agents.agents import CurrentAgent, list_agents_where
 from coder.coderd.store.engine.metadata import Timestamp, Uuid
+from coder.coderd.store.engine.names import holds_text, matches_text
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.engine.sql_types import Query, SqlColumn
 from coder.coderd.store.provisioning.jobs import STATUS
@@ -215,8 +216,7 @@ def _conditions(which: WorkspaceSearch) -> list[ColumnElement[bool]]:
         result.append(_has_status(which.status))
     if which.agent_statuses:
         result.append(_has_agent(which.agent_statuses))
-    if which.parameters:
-        result.append(_has_parameter(which.parameters))
+    result += _parameter_conditions(which.parameters)
     return result + _flags(which)
 
 
@@ -230,7 +230,7 @@ def _simple_conditions(which: WorkspaceSearch) -> list[tuple[_Wanted, Callable[[
         (which.owner_id, lambda: table.owner_id == which.owner_id),
         (which.owner_username, lambda: func.lower(users.c.username) == func.lower(which.owner_username)),
         (which.template_ids, lambda: table.template_id == _any(which.template_ids)),
-        (which.name, lambda: table.name.icontains(which.name, autoescape=True)),
+        (which.name, lambda: holds_text(table.name, which.name)),
         (which.exact_name, lambda: func.lower(table.name) == func.lower(which.exact_name)),
         (which.last_used_before, lambda: table.last_used_at <= which.last_used_before),
         (which.last_used_after, lambda: table.last_used_at >= which.last_used_after),
@@ -296,13 +296,14 @@ def _has_agent(statuses: Sequence[str]) -> ColumnElement[bool]:
     return exists().where(_agents.c.job_id == _builds.c.job_id, ~_agents.c.deleted, status == _any_text(statuses))
 
 
-def _has_parameter(parameters: Sequence[tuple[str, str | None]]) -> ColumnElement[bool]:
+def _parameter_conditions(parameters: Sequence[tuple[str, str | None]]) -> list[ColumnElement[bool]]:
+    """Return two conditions at most: the build has a parameter of these names, and one of these values."""
     table = workspace_build_parameters
-    name = func.lower(table.c.name)
-    pairs = [
-        name == func.lower(key)
-        if value is None
-        else and_(name == func.lower(key), func.lower(table.c.value) == func.lower(value))
+    named = [matches_text(table.c.name, key) for key, value in parameters if value is None]
+    valued = [
+        and_(func.lower(table.c.name) == func.lower(key), func.lower(table.c.value) == func.lower(value))
         for key, value in parameters
+        if value is not None
     ]
-    return exists().where(table.c.workspace_build_id == _builds.c.id, or_(*pairs))
+    of_build = table.c.workspace_build_id == _builds.c.id
+    return [exists().where(of_build, or_(*group)) for group in (named, valued) if group]

@@ -230,7 +230,7 @@ export interface AuthorizationObject {
 }
 
 export interface AuthorizationRequest {
-  checks: Record<string, unknown>;
+  checks: Record<string, SentCheck>;
 }
 
 export interface AvailableExperiments {
@@ -1702,6 +1702,19 @@ export interface STUNReport {
   Enabled: boolean;
   CanSTUN: boolean;
   Error: string | null;
+}
+
+export interface SentCheck {
+  object: SentObject;
+  action: string;
+}
+
+export interface SentObject {
+  resource_type: string;
+  owner_id: string;
+  organization_id: string;
+  resource_id: string;
+  any_org: boolean;
 }
 
 export interface ServerInfoMessage {

@@ -12,7 +12,14 @@ from collections.abc import Iterator, Mapping
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, Path, error, warning
 from coder.provisionerd.terraform.provider.readers import checked_blocks
 from coder.provisionerd.terraform.provider.schema import BOOL, NUMBER, STRING, Attribute, Block, Body, Schema
-from coder.provisionerd.terraform.provider.values import UNKNOWN, Value, ValueObject, is_set, is_wholly_known
+from coder.provisionerd.terraform.provider.values import (
+    UNKNOWN,
+    Value,
+    ValueObject,
+    integer_fault,
+    is_set,
+    is_wholly_known,
+)
 
 
 # --- validate
@@ -52,8 +59,9 @@ def _validate_entry(
 
 def _check_value(entry: Attribute, value: Value, key: str) -> Iterator[str | Diagnostic]:
     # Numbers of this provider are integers; Terraform's own type system does not express that.
-    if entry.type == NUMBER and isinstance(value, float) and not value.is_integer():
-        yield f"{key}: must be a whole number, got {value:g}"
+    fault = integer_fault(value) if entry.type == NUMBER else ""
+    if fault:
+        yield f"{key}: {fault}"
     elif entry.check is not None:
         yield from entry.check(value, key)
 

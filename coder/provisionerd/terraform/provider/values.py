@@ -69,6 +69,15 @@ def _wrap(value: Value) -> _WireValue:
     return value
 
 
+def integer_fault(value: Value) -> str:
+    """Return why a number is no integer of 64 bits, "" for one that is. Terraform sends numbers that float64 cannot
+    hold exactly, such as 0.1, as decimal text."""
+    number = float(value) if isinstance(value, int | float | str) else 0.0
+    if not number.is_integer():
+        return f"must be a whole number, got {number!r}"
+    return "" if -(2.0**63) <= number < 2.0**63 else f"must be a number of 64 bits, got {number!r}"
+
+
 def is_wholly_known(value: Value) -> bool:
     """Return whether no part of the value is unknown."""
     if value is UNKNOWN:

@@ -62,3 +62,27 @@ def test_no_service_asks_for_system() -> None:
         if path.parent != FOLDER and any(word in path.read_text() for word in ("sys.platform", "os.name"))
     ]
     assert asking == []
+
+
+STARTS = {"open_process", "run_process", "Popen", "create_subprocess_exec"}
+
+
+def starts_without_flags(text: str) -> list[int]:
+    """Lines that start a process without the platform's arguments: on Windows a window would flash."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).rpartition(".")[2] in STARTS
+        and not any(each.arg is None and ast.unparse(each.value) == "system.START" for each in node.keywords)
+    ]
+
+
+def test_no_process_starts_with_window() -> None:
+    assert starts_without_flags("trio.run_process(argv)\ntrio.run_process(argv, **system.START)") == [1]
+    found = {
+        path.relative_to(FOLDER.parent).as_posix(): lines
+        for path in FOLDER.parent.rglob("*.py")
+        if path.parent != FOLDER and (lines := starts_without_flags(path.read_text()))
+    }
+    assert found == {}

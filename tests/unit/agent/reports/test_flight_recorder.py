@@ -12,9 +12,10 @@ import pytest
 import trio
 import trio.testing
 
+from coder.agent.platform import posix
 from coder.agent.reports import flight_file, flight_recorder
 from coder.agent.reports.flight_file import SLOT_SIZE, FlightFile
-from coder.agent.reports.flight_recorder import INTERVAL, MAX_EVENTS, FlightRecorder, default_folder, read_machine
+from coder.agent.reports.flight_recorder import INTERVAL, MAX_EVENTS, FlightRecorder, read_machine
 from coder.domain.agents.flight_events import Sample
 from tests.kit.event_loop_probes import no_threads
 
@@ -309,4 +310,4 @@ def test_machine_can_be_read() -> None:
     ],
 )
 def test_default_folder(environ: dict[str, str], expected: str) -> None:
-    assert default_folder(environ) == Path(expected)
+    assert posix.state_folder(environ) == Path(expected)

@@ -106,7 +106,7 @@ OBSTACLES: dict[str, tuple[str, Any, str]] = {
     "execve": ("os.execve", fails_to_execute, "Exec format error"),
     "memfd_create": ("os.memfd_create", has_no_descriptors, "Too many open files"),
     "writing": ("os.fdopen", disk_is_full, "No space left on device"),
-    "encoding": ("coder.agent.upgrade.handover._encode", lambda _: "\ud800".encode(), "surrogates not allowed"),
+    "encoding": ("coder.agent.upgrade.handover.encode", lambda _: "\ud800".encode(), "surrogates not allowed"),
     "a defect": ("coder.agent.upgrade.handover._close_launcher_lock_on_exec", lambda: dict[str, str]()["x"], "x"),
 }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from coder.cli.agents import agent_install
 from tests.kit.programs.command_line import run_cli
 
 TOKEN = "11111111-2222-4333-8444-555555555555"
@@ -66,3 +67,19 @@ async def test_failure_is_reported(programs: Path) -> None:
     assert nameless.code == 1 and "not a valid service name" in nameless.stderr
     tokenless = await run_cli(["agent", "install", *FLAGS[:2]], home=programs)
     assert tokenless.code == 1 and "CODER_AGENT_TOKEN" in tokenless.stderr
+
+
+def test_running_program_is_moved_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows renames the file of a running program, and does not replace it."""
+    installed, source = tmp_path / "coder.exe", tmp_path / "download"
+    installed.write_text("old")
+    source.write_text("new")
+    (tmp_path / ".coder.exe.old-1").write_text("older")
+
+    def held(_new: Path, _path: Path) -> None:
+        raise PermissionError(13, "The process cannot access the file")
+
+    monkeypatch.setattr(agent_install, "replace_file", held)
+    agent_install._replace_program(source, installed)
+    assert installed.read_text() == "new"
+    assert [path.read_text() for path in tmp_path.glob(".coder.exe.*")] == ["old"]

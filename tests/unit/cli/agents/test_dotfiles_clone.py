@@ -242,3 +242,23 @@ async def test_ssh_accepts_unknown_hosts(command: str, dotfiles: Dotfiles, tmp_p
     options = "-o UserKnownHostsFile=/dev/null -o StrictHostKeyChecking=no"
     arguments = (tmp_path / "arguments").read_text()
     assert arguments.startswith(f"--mine {options}" if command else options) and "git@example.com" in arguments
+
+
+async def test_script_without_shebang_runs(dotfiles: Dotfiles) -> None:
+    dotfiles.commit({"install.sh": "echo ran > $HOME/installed\n"})
+    assert (await dotfiles.run()).code == 0
+    assert (dotfiles.home / "installed").read_text() == "ran\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("#!/bin/sh\r\necho x\r\n", "install.sh cannot be started: its lines end as on Windows"),
+        ("#! /usr/bin/absent -e\n", "install.sh cannot be started: its interpreter /usr/bin/absent -e does not exist"),
+        ("#!/etc\n", "install.sh cannot be started: Permission denied"),
+    ],
+)
+async def test_script_that_cannot_start_is_explained(script: str, reason: str, dotfiles: Dotfiles) -> None:
+    dotfiles.commit({"install.sh": script})
+    result = await dotfiles.run()
+    assert result.code == 1 and reason in result.stderr

@@ -6,6 +6,7 @@ import plistlib
 import shlex
 from itertools import product
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -16,6 +17,7 @@ from coder.cli.agents.service_units import (
     RunCommand,
     WriteFile,
     install_steps,
+    status_command,
     systemd_word,
     uninstall_steps,
 )
@@ -36,7 +38,7 @@ def spec(platform: Any = "linux", *, system: bool = False, **rest: Any) -> Insta
     return InstallSpec(platform=platform, system=system, **(values | rest))
 
 
-EVERY = [spec(platform, system=system) for platform, system in product(("linux", "darwin"), (True, False))]
+EVERY = [spec(platform, system=system) for platform, system in product(("linux", "darwin", "windows"), (True, False))]
 
 
 @pytest.mark.parametrize(
@@ -45,8 +47,9 @@ EVERY = [spec(platform, system=system) for platform, system in product(("linux",
 def test_token_file_is_private(install_spec: InstallSpec) -> None:
     files = [step for step in install_steps(install_spec) if isinstance(step, WriteFile)]
     token = [step for step in files if step.text is None]
+    assert {(step.mode, step.owner) for step in files if step.mode == 0o600} == {(0o600, token[0].owner)}
     assert [(step.mode, step.owner) for step in token] == [(0o600, "dev" if install_spec.system else "")]
-    assert all(token[0].path in (step.text or "") for step in files if step.text is not None)
+    assert all(token[0].path in (step.text or "") for step in files if step.text)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +83,56 @@ def test_launchd_property_list() -> None:
     assert result["ProgramArguments"][1:3] == ["agent", f"--agent-url={URL}"]
     assert result["KeepAlive"] is True and "UserName" not in result
     assert plistlib.loads(_text(spec("darwin", system=True)).encode())["UserName"] == "dev"
+
+
+TASK = "{http://schemas.microsoft.com/windows/2004/02/mit/task}"
+
+
+def windows_words(line: str) -> list[str]:
+    """Split a command line as programs of Windows do, where only quotes matter here."""
+    return [word.replace("\0", " ") for word in shlex.split(line.replace("\\", "\\\\"))]
+
+
+@pytest.mark.parametrize("system", [True, False])
+def test_windows_task_survives_logoff(system: bool) -> None:
+    home = "C:\\Users\\Zoë & Co"
+    install_spec = spec("windows", system=system, home=home, user="PC\\Zoë & Co")
+    steps = install_steps(install_spec)
+    (text,) = [step.text for step in steps if isinstance(step, WriteFile) and step.encoding == "utf-16"]
+    assert text is not None
+    task = ElementTree.fromstring(text.encode("utf-16"))  # noqa: S314 - our own
+
+    def at(path: str) -> str | None:
+        return task.findtext("/".join(f"{TASK}{name}" for name in path.split("/")))
+
+    assert at("Principals/Principal/UserId") == "PC\\Zoë & Co" and at("Principals/Principal/LogonType") == "S4U"
+    assert at("Settings/ExecutionTimeLimit") == "PT0S" and at("Settings/MultipleInstancesPolicy") == "IgnoreNew"
+    assert at("Triggers/BootTrigger/Repetition/Interval") == "PT1M"
+    folder = "C:\\Program Files\\coder-agent" if system else f"{home}\\AppData\\Local\\coder-agent"
+    assert at("Actions/Exec/Command") == f"{folder}\\coder.exe"
+    assert windows_words(at("Actions/Exec/Arguments") or "") == [
+        "agent",
+        f"--agent-url={URL}",
+        f"--agent-token-file={folder}\\token",
+        "--self-upgrade",
+        f"--log-human={folder}\\agent.log",
+    ]
+
+
+def test_windows_task_ends_before_files_change() -> None:
+    first, *rest = install_steps(spec("windows"))
+    assert first == RunCommand(("schtasks", "/End", "/TN", "coder-agent"), may_fail=True)
+    assert rest[-1] == RunCommand(
+        ("schtasks", "/Create", "/TN", "coder-agent", "/XML", "/home/dev\\AppData\\Local\\coder-agent\\task.xml", "/F")
+    )
+
+
+@pytest.mark.parametrize(
+    ("platform", "expected"), [("linux", "systemctl"), ("darwin", "launchctl"), ("windows", "schtasks")]
+)
+def test_status_command_names_service(platform: str, expected: str) -> None:
+    command = status_command(spec(platform))
+    assert command[0] == expected and "coder-agent" in " ".join(command)
 
 
 def test_words_are_quoted() -> None:

@@ -10,7 +10,7 @@ from coder.cli.core.command import load
 from coder.cli.core.command_table import COMMANDS
 from coder.cli.core.options import GLOBAL_OPTIONS
 from coder.cli.core.parsing import UsageError, parse
-from coder.cli.core.suggestions import misspelt_variables, nearest, plain_fault
+from coder.cli.core.suggestions import misspelt_variables, nearest, plain_fault, quoted_variables
 from coder.coderd.config.options import OPTIONS
 from tests.kit.programs.command_line import run_cli
 
@@ -97,3 +97,9 @@ def test_wrong_value_of_every_option(name: str) -> None:
 def test_nearest_ignores_case() -> None:
     assert nearest("STATUZ", ["Status", "Healthy"]) == "Status"
     assert nearest("", ["a"]) == ""
+
+
+def test_quoted_variables_are_found() -> None:
+    """Files for `docker --env-file` keep quotation marks."""
+    values = {"A": '"x"', "B": "'x'\n", "C": 'x"', "D": '"', "E": '""', "F": "x", "G": "\"x'", "H": '"x"'}
+    assert quoted_variables(values, ["A", "B", "C", "D", "E", "F", "G"]) == ["A", "B", "E"]

@@ -35,14 +35,18 @@ DIRECT: dict[str, tuple[str, ...]] = {
     "server dbcrypt delete": ("-y",),
     "server dbcrypt rotate": ("--new-key", KEY, "-y"),
     "server fix-oidc-links": ("--issuer-url", "https://login.example.com", "--dry-run"),
+    "server import": ("--from", "postgres://coder@127.0.0.1:1/coder"),
     "server postgres-builtin-serve": (),
     "server postgres-builtin-url": (),
     "server regenerate-vapid-keypair": ("-y",),
     "server restore": (str(KEPT), "-y"),
 }
 """Command lines of every command that uses a database or a data directory, except for the server itself."""
-FAILS_THERE = {"reset-password", "server postgres-builtin-serve"}
-"""Commands that cannot succeed on the kept database: it has no such user; signals need the main thread."""
+FAILS_THERE = {"reset-password", "server import", "server postgres-builtin-serve"}
+"""Commands that cannot succeed on the kept database: it has no such user; there is no source; signals need the main
+thread."""
+CREATING = {"server import", "server restore"}
+"""Commands that fill a new directory or an empty database that the operator names."""
 each = pytest.mark.parametrize("words", DIRECT)
 
 
@@ -63,7 +67,7 @@ def test_only_server_creates_database() -> None:
     """`run_postgres` creates a missing database, so commands reach it only after a check."""
     sources = Path(direct_database.__file__).parents[1].rglob("*.py")
     callers = {path.name for path in sources if "run_postgres(" in path.read_text()}
-    assert callers == {"direct_database.py", "backup.py", "builtin_database.py"}
+    assert callers == {"direct_database.py", "backup.py", "builtin_database.py", "import_original.py"}
 
 
 @each
@@ -77,7 +81,7 @@ async def test_empty_home_is_rejected(words: str, open_path: Path, monkeypatch: 
     assert _files(open_path) == []
 
 
-@pytest.mark.parametrize("words", sorted(DIRECT.keys() - {"server restore"}))
+@pytest.mark.parametrize("words", sorted(DIRECT.keys() - CREATING))
 async def test_named_empty_directory_is_rejected(words: str, open_path: Path) -> None:
     (open_path / "data").mkdir()
     done = await run_cli(["--global-config", str(open_path / "data"), *words.split(), *DIRECT[words]], home=open_path)
@@ -85,9 +89,7 @@ async def test_named_empty_directory_is_rejected(words: str, open_path: Path) ->
     assert _files(open_path) == ["data"]
 
 
-@pytest.mark.parametrize(
-    "words", sorted(words for words in DIRECT if "builtin" not in words and words != "server restore")
-)
+@pytest.mark.parametrize("words", sorted(words for words in DIRECT if "builtin" not in words and words not in CREATING))
 async def test_empty_external_database_is_rejected(words: str, open_path: Path) -> None:
     async with fresh_database(migrated=False) as url:
         env = {"CODER_PG_CONNECTION_URL": url, "CODER_EXTERNAL_TOKEN_ENCRYPTION_POSTGRES_URL": url}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import os
 import socket
 import sys
@@ -17,7 +20,7 @@ import pytest
 from coder.base.errors import CoderError
 from coder.cli.core.parsing import parse
 from coder.cli.declarations.templates.templates import PUSH
-from coder.cli.templates.push_source import Source, is_archive, source_of
+from coder.cli.templates.push_source import Source, is_archive, plain_archive, source_of
 
 
 def tar_archive() -> bytes:
@@ -71,6 +74,41 @@ def test_archive_is_read_without_flag(
         monkeypatch.setattr(sys, "stdin", opened)
         assert source() == Source(path)
         assert opened.buffer.read() == data  # type: ignore[attr-defined] # for the upload, or the answers of prompts
+
+
+def test_lines_of_a_file_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop `while read name; do … done < names` runs for every line."""
+    with of_file(b"one\ntwo\n", tmp_path) as opened:
+        monkeypatch.setattr(sys, "stdin", opened)
+        assert source() == Source(".")
+        assert os.read(opened.fileno(), 100) == b"one\ntwo\n"
+
+
+@pytest.mark.parametrize("data", [tar_archive(), zip_archive(), bytes(1024)], ids=["tar", "zip", "empty tar"])
+def test_archives_are_uploaded(data: bytes) -> None:
+    assert plain_archive(data, "x") == data
+    assert is_archive(gzip.compress(data)[:512])
+    assert plain_archive(gzip.compress(data), "x") == data
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (lzma.compress(tar_archive()), "x is compressed with xz"),
+        (bz2.compress(tar_archive()), "x is compressed with bzip2"),
+        (b"\x28\xb5\x2f\xfd\x00", "x is compressed with zstd"),
+        (gzip.compress(lzma.compress(b"")), "x is compressed with xz"),
+        (gzip.compress(tar_archive())[:-9], "x is no complete gzip archive"),
+        (b"\x1f\x8bx", "x is no complete gzip archive"),
+        (gzip.compress(b"text"), "x is no tar or zip archive"),
+        (b'resource "x" "y" {}', "x is no tar or zip archive"),
+        (b"", "x is no tar or zip archive"),
+        (gzip.compress(bytes(101 << 20), 1), "the archive in x exceeds 100 MiB"),
+    ],
+)
+def test_other_data_are_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(CoderError, match=reason):
+        plain_archive(data, "x")
 
 
 @pytest.mark.parametrize("words", [["-d", "."], ["--directory", "."], ["-d", "x"]])

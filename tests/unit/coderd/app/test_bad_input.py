@@ -52,7 +52,7 @@ async def test_strange_paths_and_tokens() -> None:
             assert answer.status_code == 401, token
 
 
-STRANGE_NAMES = ["' OR 1=1 --", "%", "_", '";DROP TABLE users;--', "\\"]
+STRANGE_NAMES = ["' OR 1=1 --", "\\%", "\\_", '";DROP TABLE users;--', "\\"]
 
 
 async def test_search_is_data() -> None:

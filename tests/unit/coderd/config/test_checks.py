@@ -9,6 +9,7 @@ import pytest
 
 from coder.base.config import Inputs
 from coder.base.errors import CoderError
+from coder.base.secret import Secret
 from coder.coderd.config.checks import MAPPINGS, check_config
 from coder.coderd.config.reading import server_config
 from coder.coderd.config.settings import ServerConfig, struct_value
@@ -45,6 +46,55 @@ def test_a_server_needs_a_connection(most: int) -> None:
     with pytest.raises(CoderError, match="--postgres-conn-max-open"):
         check_config(ServerConfig(postgres_conn_max_open=most))
     check_config(ServerConfig(postgres_conn_max_open=1))
+
+
+USED_LATER = [
+    ("email_smarthost", "mail:abc"),
+    ("email_smarthost", "mail:99999"),
+    ("email_smarthost", "::1:25"),
+    ("stun_address", "x"),
+    ("stun_address", "0.0.0.0:stun"),
+    ("default_quiet_hours_schedule", "nonsense"),
+    ("default_quiet_hours_schedule", "CRON_TZ=Moon/Base 0 2 * * *"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), USED_LATER)
+def test_values_used_later_are_checked(name: str, value: str) -> None:
+    with pytest.raises(CoderError, match=f"--{name.replace('_', '-')}: ") as refused:
+        check_config(ServerConfig(**{name: value}))  # type: ignore[arg-type]
+    assert refused.value.hint.startswith("Write")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("email_smarthost", "mail"),
+        ("email_smarthost", "[::1]:25"),
+        ("email_smarthost", "mail.example.com:465"),
+        ("stun_address", ":3478"),
+        ("stun_address", "127.0.0.1:0"),
+        ("default_quiet_hours_schedule", "CRON_TZ=Europe/Berlin 0 2 * * *"),
+    ],
+)
+def test_usable_values_pass(name: str, value: str) -> None:
+    check_config(ServerConfig(**{name: value}))  # type: ignore[arg-type]
+
+
+HALF_PROVIDERS: list[tuple[dict[str, Any], str]] = [
+    ({"oidc_client_id": "c"}, "issuer URL must be set"),
+    ({"oidc_client_id": "c", "oidc_client_secret": Secret("s")}, "issuer URL must be set"),
+    ({"oidc_client_secret": Secret("s"), "oidc_issuer_url": "https://idp"}, "client ID must be set"),
+    ({"oidc_client_key_file": "/k", "oidc_issuer_url": "https://idp"}, "client ID must be set"),
+    ({"oidc_client_id": "c", "oidc_issuer_url": "idp.example.com"}, "is not a URL"),
+]
+
+
+@pytest.mark.parametrize(("settings", "problem"), HALF_PROVIDERS)
+def test_half_provider_is_refused(settings: dict[str, Any], problem: str) -> None:
+    with pytest.raises(CoderError, match=problem):
+        check_config(ServerConfig(**settings))
+    check_config(ServerConfig(oidc_client_id="c", oidc_client_secret=Secret("s"), oidc_issuer_url="https://idp/x"))
 
 
 LINK = '{"name": "Wiki", "target": "https://wiki.example.com"}'

@@ -66,8 +66,18 @@ OTHER_VALUES = {
     "oidc_auth_url_params": "{}",
     "tls_enable": "false",
     "http_address": "127.0.0.1:1",
+    "stun_address": "127.0.0.1:7",
+    "default_quiet_hours_schedule": "CRON_TZ=Europe/Berlin 0 2 * * *",
 }
 """Values for settings that do not take any text."""
+_ISSUER, _CLIENT = {"oidc-issuer-url": "https://idp.example"}, {"oidc-client-id": "c"}
+REQUIRED_BESIDE = {
+    "oauth2_github_client_id": {"oauth2-github-allow-everyone": "true"},
+    "oidc_client_id": _ISSUER,
+    "oidc_client_secret": _ISSUER | _CLIENT,
+    "oidc_client_key_file": _ISSUER | _CLIENT,
+}
+"""Flags without which a setting is refused."""
 
 
 def another_value(option: ServerOption) -> str:
@@ -86,8 +96,7 @@ def test_other_value_is_applied_or_refused(option: ServerOption) -> None:
             server_config(given, Path("/nowhere"))
         assert option.env in caught.value.hint
         return
-    if option.name == "oauth2_github_client_id":
-        given = Inputs(flags={**given.flags, "oauth2-github-allow-everyone": "true"})
+    given = Inputs(flags={**given.flags, **REQUIRED_BESIDE.get(option.name, {})})
     config = server_config(given, Path("/nowhere"))
     name = FORMER.get(option.name, option.name)
     if name in ("config", "write_config", "external_auth_providers", "tls_enable"):

@@ -9,6 +9,7 @@ import platform
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,6 +82,8 @@ def started(
     mounts: str = "",
     uname: str = "",
     sleeps: str = "exit 0",
+    curl: str = "",
+    tools_of_system: tuple[str, ...] = (),
     **more: str,
 ) -> tuple[int, str]:
     """Return exit code and output of the script, with TMPDIR and HOME below `folder`; `mounts` exist for it alone,
@@ -88,12 +91,12 @@ def started(
     tools = folder / "tools"
     for created in (tools, folder / "tmp", folder / "home"):
         created.mkdir()
-    for name in ("sh", "mktemp", "chmod", "head", "id", "cat", "uname", "rm", "rmdir"):
+    for name in ("sh", "mktemp", "chmod", "head", "id", "cat", "uname", "rm", "rmdir", *tools_of_system):
         result = shutil.which(name)
         assert result is not None
         (tools / name).symlink_to(result)
     (folder / "program").write_bytes(program)
-    own = {"curl": f'while [ "$1" != -o ]; do shift; done; cat "{folder}/program" >"$2"', "sleep": sleeps}
+    own = {"curl": curl or f'while [ "$1" != -o ]; do shift; done; cat "{folder}/program" >"$2"', "sleep": sleeps}
     if uname:
         (tools / "uname").unlink()
         own["uname"] = f"echo {uname}"
@@ -168,6 +171,50 @@ def test_another_processor_is_named(tmp_path: Path) -> None:
     assert "its output: " not in output, "it would be the program's bytes"
 
 
+# ---- the server's checksum
+
+INTERRUPTED = 'kill -INT "$PPID"'
+"""Replacement of sleep in which a user presses Ctrl+C."""
+SUMS = "case $2 in *.sha256) {checksum}; exit;; esac\nwhile [ $1 != -o ]; do shift; done; shift\n"
+"A curl; the checksum's request has no other flags."
+HALF = """n=$(cat "$STATE" 2>/dev/null || echo 0); echo $((n + 1)) >"$STATE"
+if [ "$n" -eq 0 ]; then head -c 20 "$PROGRAM" >"$1"; else cat "$PROGRAM" >"$1"; fi
+"""
+
+
+def fetched(folder: Path, checksum: str, fetch: str = 'cat "$PROGRAM" >"$1"\n', **more: Any) -> tuple[int, str]:
+    """Run the script with a server that answers with `checksum`, a shell command; Ctrl+C ends its second try."""
+    given: dict[str, Any] = {"PROGRAM": str(folder / "program"), "STATE": str(folder / "state")}
+    more = {"tools_of_system": ("sha256sum",), **more}
+    return started(folder, RUNS, curl=SUMS.format(checksum=checksum) + fetch, **given, **more)
+
+
+RIGHT = f"echo {hashlib.sha256(RUNS).hexdigest()}  coder-linux-amd64"
+WRONG = f"echo {hashlib.sha256(b'other').hexdigest()}  coder-linux-amd64"
+
+
+def test_half_download_is_fetched_again(tmp_path: Path) -> None:
+    code, output = fetched(tmp_path, RIGHT, HALF)
+    assert code == 0 and "it runs in" in output, output
+    assert output.count("and the server says") == 1 and hashlib.sha256(RUNS[:20]).hexdigest() in output
+
+
+def test_wrong_hash_starts_nothing(tmp_path: Path) -> None:
+    code, output = fetched(tmp_path, WRONG, sleeps=INTERRUPTED)
+    assert code == 130 and "and the server says" in output and "it runs in" not in output, output
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("checksum", "tools"),
+    [("exit 22", ("sha256sum",)), ('echo "<html>"', ("sha256sum",)), ("echo abc", ("sha256sum",)), (WRONG, ())],
+    ids=["none", "page", "short", "no tool"],
+)
+def test_missing_checksum_is_no_obstacle(checksum: str, tools: tuple[str, ...], tmp_path: Path) -> None:
+    code, output = fetched(tmp_path, checksum, tools_of_system=tools)
+    assert code == 0 and "it runs in" in output, output
+
+
 # ---- its output and its remains
 
 
@@ -193,10 +240,6 @@ def test_agent_receives_only_created_folder(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     _, output = started(tmp_path / "given", RUNS, BINARY_DIR=str(tmp_path / "mine"))
     assert "made: \n" in output and (tmp_path / "mine/coder").exists()
-
-
-INTERRUPTED = 'kill -INT "$PPID"'
-"""Replacement of sleep in which a user presses Ctrl+C."""
 
 
 @pytest.mark.parametrize(("sleeps", "status"), [("exit 0", 2), (INTERRUPTED, 130)], ids=["in the end", "Ctrl+C"])

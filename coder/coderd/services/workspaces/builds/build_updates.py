@@ -132,6 +132,8 @@ async def watch_builds(ctx: Context, subject: Subject) -> AsyncIterator[Workspac
             if may(subject, "read", item.resource) and sent.get(update.workspace_id) != update:
                 sent[update.workspace_id] = update
                 yield update
+                if (update.transition, update.job_status) == ("delete", "succeeded"):
+                    del sent[update.workspace_id]  # a stream may outlive many workspaces
 
 
 def _update(view: WorkspaceView) -> WorkspaceBuildUpdate:

@@ -17,6 +17,7 @@ import type {
   OAuth2ProviderAppSecret,
   OAuth2ProviderSettings,
   OrganizationSyncSettings,
+  UpdateCheckResponse,
   UserStatusChangeCount,
 } from "../types";
 
@@ -51,6 +52,13 @@ export const deploymentConfig = queryOptions({
   queryKey: ["deployment", "config"],
   queryFn: () => get<DeploymentConfig>("/api/v2/deployment/config"),
   staleTime: 60_000,
+});
+
+/** The newest release of the administrator's list; the server's own without one. */
+export const updateCheck = queryOptions({
+  queryKey: ["updatecheck"],
+  queryFn: () => get<UpdateCheckResponse>("/api/v2/updatecheck"),
+  staleTime: 60 * 60_000,
 });
 
 const STATS_MS = 30_000;

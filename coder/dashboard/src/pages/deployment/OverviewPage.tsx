@@ -10,6 +10,7 @@ import {
   deploymentStats,
   experiments,
   safeExperiments,
+  updateCheck,
   userStatusCounts,
 } from "../../api/queries/deployment";
 import { buildInfo } from "../../api/queries/session";
@@ -17,6 +18,7 @@ import { Ago } from "../../ui/Ago";
 import { Facts, Section } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
 import { Skeleton } from "../../ui/Loading";
+import { Notice } from "../../ui/Notice";
 import { PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { OptionTable } from "./OptionsPage";
@@ -76,6 +78,7 @@ export function OverviewPage() {
         }
       />
       <Stack>
+        <NewRelease />
         {stats.isError ? <Failure error={stats.error} retry={() => void stats.refetch()} /> : null}
         {may.viewDeploymentStats ? (
           <Section title="Now">
@@ -164,6 +167,22 @@ export function OverviewPage() {
         </Section>
       </Stack>
     </>
+  );
+}
+
+/** A newer release, where the administrator named a list of releases and turned the update check on. */
+function NewRelease() {
+  const found = useQuery(updateCheck).data;
+  if (!found || found.current) return null;
+  return (
+    <Notice kind="info" title={`Coder ${found.version} is available`}>
+      Read its{" "}
+      <a href={found.url} target="_blank" rel="noreferrer noopener">
+        release notes
+      </a>
+      . Run <code className="whitespace-nowrap">coder upgrade</code> on the server to see what
+      changes.
+    </Notice>
   );
 }
 

@@ -6,7 +6,6 @@ The server's work is counted: events parsed, requests served, bytes read.
 from __future__ import annotations
 
 import contextlib
-import errno
 import socket
 import ssl
 import struct
@@ -20,9 +19,9 @@ import trio
 import trio.testing
 
 from coder.appproxy.http import listener
-from coder.appproxy.http.hypercorn_fixes import FRAMING_SLACK, LINGER_BYTES, AnsweredEarly, PatientServer
-from coder.appproxy.http.listener import HttpServer, PatientListener
-from coder.base import log
+from coder.appproxy.http.hypercorn_fixes import LINGER_BYTES, AnsweredEarly, PatientServer
+from coder.appproxy.http.listener import HttpServer
+from coder.appproxy.http.request_framing import FRAMING_SLACK
 from coder.net.bounded_http import PIECES, BoundedHttp
 from tests.unit.appproxy.http.test_tls import certificate
 
@@ -308,33 +307,3 @@ async def test_interrupted_download_frees_pipelined_connection() -> None:
         await stream.send_all(GET * 2)
         await started.wait()
         await close_hard(stream)
-
-
-# ---- no file descriptor left
-
-
-class _FullListener(trio.abc.Listener[trio.abc.Stream]):
-    def __init__(self, refusals: list[int]) -> None:
-        self.refusals, self.accepted = refusals, trio.testing.memory_stream_pair()[0]
-
-    async def accept(self) -> trio.abc.Stream:
-        await trio.lowlevel.checkpoint()
-        if self.refusals:
-            raise OSError(self.refusals.pop(), "no room")
-        return self.accepted
-
-    async def aclose(self) -> None:
-        await trio.lowlevel.checkpoint()
-
-
-async def test_full_process_logs_once(autojump_clock: trio.testing.MockClock) -> None:
-    lines: list[str] = []
-    full = _FullListener([errno.EMFILE] * 50)
-    with log.also(lambda _level, _at, _name, message, _fields: lines.append(message)):
-        assert await PatientListener(full).accept() is full.accepted
-        full.refusals = [errno.ENFILE] * int(listener.LOG_EVERY / listener.RETRY_ACCEPT)
-        assert await PatientListener(full).accept() is full.accepted
-    assert lines == ["new connections wait until others have closed"] * 2
-    full.refusals = [errno.EBADF]
-    with pytest.raises(OSError, match="no room"):
-        await PatientListener(full).accept()

@@ -37,6 +37,9 @@ FAULTS = [
     ('{"EMAIL": true}', FIELD.format("bool", "CreateThing.email", "string")),
     ('{"lifetime": "1h"}', FIELD.format("string", "CreateThing.lifetime", "int64")),
     ('{"lifetime": 1.5}', FIELD.format("number 1.5", "CreateThing.lifetime", "int64")),
+    ('{"lifetime": 1e3}', FIELD.format("number 1e3", "CreateThing.lifetime", "int64")),
+    ('{"lifetime": 1.0}', FIELD.format("number 1.0", "CreateThing.lifetime", "int64")),
+    ('{"email": 9999999999999999999}', FIELD.format("number", "CreateThing.email", "string")),
     (
         '{"lifetime": 9999999999999999999}',
         FIELD.format("number 9999999999999999999", "CreateThing.lifetime", "int64"),
@@ -72,3 +75,12 @@ def test_fault_has_the_recorded_words(body: str, detail: str) -> None:
     with pytest.raises(Invalid) as refused:
         parse_body(body.encode(), CreateThing)
     assert (refused.value.message, refused.value.detail) == (BAD_BODY, detail)
+
+
+def test_null_items_are_zero() -> None:
+    """As Go reads them: null leaves an item of a list or map as it was made."""
+    body = parse_body(
+        b'{"email": "a", "ids": [null], "parameters": [null, {"name": null}], "labels": {"a": null}}', CreateThing
+    )
+    assert (body.ids, body.labels) == ([UUID(int=0)], {"a": ""})
+    assert body.parameters == [Parameter(""), Parameter("")]

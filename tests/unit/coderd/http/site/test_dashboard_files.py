@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from coder.coderd.http.site import dashboard_files
 from coder.coderd.http.site.dashboard_files import _proxy_sources
 from tests.kit.server.server_in_process import running_coderd
 
@@ -61,3 +62,17 @@ async def test_asset_is_sent_compressed(tmp_path: Path, accepted: str, coding: s
         assert (kept.status_code, "Accept-Encoding" in kept.headers["Vary"]) == (304, True)
         font = await world.client.get("/assets/b-1.woff2", headers={"Accept-Encoding": accepted})
         assert "Content-Encoding" not in font.headers and "Accept-Encoding" not in font.headers["Vary"]
+
+
+def test_changed_file_is_read_again(tmp_path: Path) -> None:
+    for name, text in (("a.js", "old"), ("a.js.gz", "packed")):
+        (tmp_path / "assets").mkdir(exist_ok=True)
+        (tmp_path / "assets" / name).write_text(text)
+    loaded, copies = dashboard_files._read(tmp_path, "assets/a.js", 1)
+    assert loaded is not None and loaded[0] == b"old" and [*copies] == ["gzip"]
+    (tmp_path / "assets" / "a.js.gz").unlink()
+    (tmp_path / "assets" / "a.js").write_text("changed")
+    loaded, copies = dashboard_files._read(tmp_path, "assets/a.js", 2)
+    assert loaded is not None and loaded[0] == b"changed" and not copies
+    (tmp_path / "assets" / "a.js").unlink()
+    assert dashboard_files._read(tmp_path, "assets/a.js", 3) == (None, {})

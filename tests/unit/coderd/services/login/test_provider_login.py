@@ -361,7 +361,7 @@ async def test_claims_sync_memberships() -> None:
         "oidc_group_field": "groups",
         "oidc_group_auto_create": True,
         "oidc_group_mapping": '{"there": "here"}',
-        "oidc_group_regex_filter": "^t",
+        "oidc_group_regex_filter": "^(here|two)$",  # of mapped names, as upstream
         "oidc_user_role_field": "roles",
         "oidc_user_role_mapping": '{"boss": ["auditor", "user-admin"]}',
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -315,3 +317,22 @@ async def test_application_key_ends_with_session() -> None:
 
         answer = await overtaken(world, sign_out, lambda: world.request(method, path, token=token))
         assert answer.status_code == 401
+
+
+async def test_login_renews_original_hash() -> None:
+    async with running_coderd(first_user=True) as world:
+        salt, password = b"0123456789abcdef", str(FIRST_USER["password"])
+        key = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, 1000, 64)
+        parts = [base64.b64encode(part).decode().rstrip("=") for part in (salt, key)]
+        user = await world.ctx.db.read(system_users.get_user_by_email, str(FIRST_USER["email"]))
+        assert user is not None
+        await world.ctx.db.run(
+            user_store.update_user, user.id, hashed_password=f"$pbkdf2-sha256$1000${parts[0]}${parts[1]}"
+        )
+        for _ in range(2):
+            world.client.cookies.clear()
+            body = {"email": FIRST_USER["email"], "password": password}
+            answer = await world.post("/api/v2/users/login", body, token="")
+            assert answer.status_code == 201, answer.text
+            stored = await world.ctx.db.read(system_users.get_user_by_email, str(FIRST_USER["email"]))
+            assert stored is not None and stored.hashed_password.startswith("$argon2id$")

@@ -30,6 +30,9 @@ async def test_search_terms() -> None:
         assert await names("template:none") == []
         assert await names("param:region=us param:cpu=4") == ["one", "three"]
         assert await names("param:cpu") == ["one", "three", "two"]
+        assert await names("param:cpu param:cpu=4") == ["three"]
+        assert await names("param:c_U") == await names("param:c%") == ["one", "three", "two"]
+        assert await names("param:_") == await names("param:cpu\\") == await names("param:c%=4") == []
         assert await names("has-agent:connecting") == ["one", "three"]
         assert await names("healthy:true") == []
         assert await names("outdated:false") == ["one", "three", "two"]
@@ -37,7 +40,9 @@ async def test_search_terms() -> None:
         assert await names(f"id:{two['id']}") == ["two"]
         assert await names('last_used_before:"2020-01-01T00:00:00Z"') == []
         assert await names("organization:coder has-ai-task:false") == ["one", "three", "two"]
-        assert await names("name:%") == []
+        assert await names("name:%") == ["one", "three", "two"]
+        assert await names("name:_wo") == await names("name:t%o") == ["two"]
+        assert await names("name:\\") == await names("name:\\%") == []
         beyond = await world.get("/api/v2/workspaces", params={"offset": "100"})
         assert beyond.json() == {"workspaces": [], "count": 3}
         refused = await world.get("/api/v2/workspaces", params={"q": "colour:red dormant:maybe organization:nope"})

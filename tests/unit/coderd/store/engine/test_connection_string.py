@@ -116,6 +116,9 @@ def test_refused_parameters_are_named(name: str) -> None:
         "host=a,b,c&port=1,2",
         "sslmode=verify-full&sslrootcert=/nowhere.pem",
         "sslmode=require&sslcert=/nowhere.pem",
+        "sslcert=/nowhere.pem",
+        "sslmode=prefer&sslcert=/etc/hostname&sslkey=/etc/hostname",
+        "sslmode=allow&sslcert=/etc/hostname",
         "sslmode=require&ssl_min_protocol_version=SSLv3",
         "service=none",
     ],
@@ -124,6 +127,14 @@ def test_unusable_values_are_refused(query: str) -> None:
     with pytest.raises(CoderError) as caught:
         arguments(f"postgres://u:secret@/db?{query}", PGSERVICEFILE="/nowhere")
     assert caught.value.code == "bad_database_url" and caught.value.hint
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("mark", ['"', "'"])
+def test_quotation_marks_are_named(mark: str) -> None:
+    """`docker --env-file` gives them to the program."""
+    with pytest.raises(CoderError, match="has quotation marks around it") as caught:
+        arguments(f"{mark}postgres://u:secret@h/db{mark}")
     assert "secret" not in str(caught.value)
 
 

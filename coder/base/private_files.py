@@ -1,0 +1,62 @@
+"""Files that only their owner can read, on every system: by their mode, or by an access list on Windows.
+
+A new file is private from its first moment. A mode means nothing on Windows, where a new file inherits the access list
+of its folder: in a folder that other users read, they would read a secret, too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+PRIVATE = 0o600
+HELD_SECONDS, HELD_INTERVAL = 2.0, 0.1
+"""Seconds (ours) that a replacement waits for a file which another program holds open, and between two attempts."""
+_HELD = frozenset({5, 32})
+"ERROR_ACCESS_DENIED and ERROR_SHARING_VIOLATION of Windows."
+
+
+def open_private(path: Path, flags: int, *, owner: str = "") -> int:
+    """Return a descriptor of the file; one that is created (`os.O_CREAT` in `flags`) is readable by its owner only.
+
+    On Windows the system account can read it, too, as root can elsewhere; so can the user `owner`, if named. An
+    existing file keeps its mode or access list. Raises OSError.
+    """
+    if sys.platform == "win32":
+        from coder.base.windows_access import open_with_access_list
+
+        return open_with_access_list(path, flags, owner)
+    return os.open(path, flags, PRIVATE)
+
+
+def keep_access(replaced: Path, new: Path) -> None:
+    """Give `new`, which will replace `replaced`, its access list on Windows; modes are the caller's. Raises OSError."""
+    if sys.platform == "win32" and replaced.exists():
+        from coder.base.windows_access import copy_access_list
+
+        copy_access_list(replaced, new)
+
+
+def replace_file(new: Path, path: Path) -> None:
+    """Rename `new` to `path`, replacing it in one step. Raises OSError."""
+    when_free(lambda: new.replace(path))
+
+
+def when_free(change: Callable[[], object]) -> None:
+    """Change a file, waiting for a moment while another program holds it open. Raises OSError.
+
+    Windows does not replace or remove such a file; antivirus programs hold new files for moments.
+    """
+    end = time.monotonic() + HELD_SECONDS
+    while True:
+        try:
+            change()
+        except OSError as error:
+            if getattr(error, "winerror", None) not in _HELD or time.monotonic() > end:
+                raise
+            time.sleep(HELD_INTERVAL)
+        else:
+            return

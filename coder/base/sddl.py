@@ -1,0 +1,36 @@
+"""Access lists of Windows as text (SDDL, "Security Descriptor Definition Language", [MS-DTYP] 2.5.1)."""
+
+from __future__ import annotations
+
+import re
+
+_ENTRY = re.compile(r"\((\w+);(\w*);(\w*);[^;]*;[^;]*;([^;)]*)")
+_TRUSTED = frozenset({"SY", "BA", "OW", "CO", "S-1-5-18", "S-1-5-32-544", "S-1-3-0", "S-1-3-4"})
+"The system, administrators and the owner, by abbreviation and number."
+_READ_ONLY = frozenset({"FR", "FX", "GR", "GX", "RC"})
+_WRITE_MASK = 0x500D0156
+"""Bits that allow a change: add a file, add a folder, write attributes, delete, delete a child, change the list or the
+owner, generic write and all."""
+
+
+def others_can_write(sddl: str, user: str) -> bool:
+    """Return whether an access list allows a change to another user than `user` (a SID), the system and administrators.
+
+    An absent list (a file system without lists) allows everything.
+    """
+    if "D:" not in sddl or "NO_ACCESS_CONTROL" in sddl:
+        return True
+    return any(
+        kind in {"A", "OA", "XA"}
+        and "IO" not in re.findall("..", flags)
+        and trustee not in _TRUSTED
+        and trustee != user
+        and _allows_change(rights)
+        for kind, flags, rights, trustee in _ENTRY.findall(sddl)
+    )
+
+
+def _allows_change(rights: str) -> bool:
+    if rights.startswith("0x"):
+        return bool(int(rights, 16) & _WRITE_MASK)
+    return not set(re.findall("..", rights)) <= _READ_ONLY

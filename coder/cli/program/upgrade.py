@@ -1,0 +1,314 @@
+"""The command `coder upgrade`: for programs that were installed as one file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coder.api.site.release_list import (
+    LIST_NAME,
+    MAX_LIST_SIZE,
+    Release,
+    find_release,
+    newest_release,
+    parse_release_list,
+    releases_between,
+)
+from coder.base.errors import CoderError
+from coder.base.own_binary import own_binary, own_name
+from coder.base.quoted import quoted
+from coder.base.release.signature import SUFFIX, SUMS
+from coder.base.version import BUILD_VERSION
+from coder.cli.core.command import Invocation, implements
+from coder.cli.core.edition import is_slim
+from coder.cli.core.session import with_tls_files
+from coder.cli.declarations.program.upgrade import UPGRADE, UpgradeOptions
+from coder.cli.program.managed_program import refuse_managed
+from coder.cli.program.replacement import (
+    Record,
+    check_staged,
+    installed_path,
+    previous_path,
+    read_record,
+    record_path,
+    stage,
+    swap,
+    try_program,
+    unchanged_on_failure,
+    write_file,
+)
+from coder.cli.program.verify import public_keys
+from coder.cli.server.installed_service import InstalledService, find_service
+from coder.cli.ui.output import confirm, print_json, say
+from coder.domain.agents.version_order import is_newer
+from coder.net.policy import DialPolicy
+from coder.net.release_source import file_of, join_location, list_location, read_location
+
+if TYPE_CHECKING:
+    from coder.cli.server.direct_database import Target
+
+MAX_PROGRAM_SIZE = 256 << 20
+"""Bytes of a program (ours); the largest we build has a sixth of it."""
+_MAX_TEXT_SIZE = 4 << 20
+_NOTES_SHOWN = 20
+"""Lines of a release's notes on a terminal; JSON has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an upgrade would change."""
+
+    location: str
+    "Of the list."
+    target: Release
+    changes: Sequence[Release]
+    "Releases whose notes apply, newest first."
+    schema_from: str = ""
+    "Schema revision of this program's server; empty without a database here."
+
+    @property
+    def schema_moves(self) -> bool:
+        """Whether the new server will migrate a database of this machine; a list that does not say counts as yes."""
+        return bool(self.schema_from) and self.target.schema_revision != self.schema_from
+
+
+@implements(UPGRADE)
+def _run(invocation: Invocation[UpgradeOptions]) -> int:
+    options = invocation.options
+    own = refuse_managed(own_binary(), invocation.env)
+    program = installed_path(own)
+    if options.rollback:
+        return _roll_back(invocation, program, is_installed=own == program)
+    if own != program:
+        raise CoderError(
+            "previous_program", f"this is the program before the last upgrade; run {program} upgrade, or use --rollback"
+        )
+    service = find_service()
+    location = list_location(_setting(options.release_list, "CODER_RELEASE_LIST", service), LIST_NAME)
+    listed = parse_release_list(read_location(location, _policies(invocation), MAX_LIST_SIZE)).releases
+    target = _choose(listed, options.version)
+    if target is None:
+        _report(invocation, program, None, "none")
+        return 0
+    deployment = None if is_slim() else _deployment(invocation)
+    plan = Plan(location, target, releases_between(listed, BUILD_VERSION, target), _revision(deployment))
+    if options.check:
+        _report(invocation, program, plan, "check")
+        return 0
+    keys = public_keys(_setting(options.key, "CODER_RELEASE_KEY", service, required=False))
+    if options.output == "text":
+        _print_plan(program, plan)
+    if not options.dry_run:
+        confirm(options.yes, f"Replace {program} with {target.version}?")
+    backup = ""
+    with stage(program) as folder:
+        new = _download(invocation, plan, folder)
+        check_staged(new, target.version, keys, slim=is_slim())
+        if options.dry_run:
+            _report(invocation, program, plan, "dry-run")
+            return 0
+        if deployment is not None and plan.schema_moves:
+            backup = _save_database(deployment, options.backup_dir)
+        swap(new, program, Record(BUILD_VERSION, target.version, backup))
+    _report(invocation, program, plan, "upgraded", backup)
+    _finish_service(invocation, program, service)
+    return 0
+
+
+def _setting(given: str, name: str, service: InstalledService | None, *, required: bool = True) -> str:
+    """Return an option, or the setting of this machine's service. Raise CoderError if the list has no name."""
+    value = given or (service.environment.get(name, "") if service is not None else "")
+    if required and not value:
+        raise CoderError(
+            "release_list",
+            "no list of releases is named",
+            f"Use --release-list, or set {name} to the address or folder that your administrator publishes.",
+        )
+    return value
+
+
+def _policies(invocation: Invocation[UpgradeOptions]) -> Callable[[str], DialPolicy]:
+    return lambda origin: with_tls_files(DialPolicy(url=origin), invocation)
+
+
+def _choose(listed: Sequence[Release], version: str) -> Release | None:
+    """Return the release to install; None if this program is the newest. Raise CoderError for an unlisted version."""
+    if not version:
+        return newest_release(listed, BUILD_VERSION)
+    found = find_release(listed, version)
+    if found is None:
+        versions = ", ".join(release.version for release in listed[:10]) or "no release"
+        raise CoderError("release_unknown", f"the list has no {quoted(version)}; it has {versions}")
+    return None if found.version == BUILD_VERSION else found
+
+
+def _deployment(invocation: Invocation[UpgradeOptions]) -> Target | None:
+    from coder.cli.server.upgrade_backup import find_deployment  # the slim program has no server
+
+    return find_deployment(invocation)
+
+
+def _revision(deployment: Target | None) -> str:
+    if deployment is None:
+        return ""
+    from coder.cli.server.upgrade_backup import own_revision
+
+    return own_revision()
+
+
+def _save_database(deployment: Target, folder: str) -> str:
+    from coder.cli.server.upgrade_backup import save_database
+
+    say("Backing up the database, because its schema changes …")
+    return str(save_database(deployment, folder, BUILD_VERSION))
+
+
+def _program_name() -> str:
+    """Return the name of this machine's program in a release: on Linux the slim one is a file of its own."""
+    name = own_name()
+    return name.replace("coder-linux", "coder-slim-linux") if is_slim() and sys.platform == "linux" else name
+
+
+def _download(invocation: Invocation[UpgradeOptions], plan: Plan, folder: Path) -> Path:
+    """Download the program, the checksums and their signature into a folder; return the program."""
+    base, name = join_location(plan.location, plan.target.folder), _program_name()
+    for file, limit in ((SUMS, _MAX_TEXT_SIZE), (SUMS + SUFFIX, _MAX_TEXT_SIZE), (name, MAX_PROGRAM_SIZE)):
+        write_file(folder / file, read_location(file_of(base, file), _policies(invocation), limit))
+    return folder / name
+
+
+def _roll_back(invocation: Invocation[UpgradeOptions], program: Path, *, is_installed: bool) -> int:
+    """Exchange the program and the previous one, so that a second rollback returns to the upgrade. The previous one
+    can do it, too (`coder.previous upgrade --rollback`), where the installed one no longer starts."""
+    options, previous = invocation.options, previous_path(program)
+    if not previous.exists():
+        raise CoderError("no_previous_program", f"there is no {previous}: nothing was upgraded here")
+    with unchanged_on_failure():
+        version, _ = try_program(previous)
+    record = read_record(program)
+    backup = record.backup if record is not None and record.version == version else ""
+    current = BUILD_VERSION if is_installed or record is None else record.replaced_by
+    if backup and options.output == "text":
+        say(
+            f"The upgrade changed the database's schema, and {version} rejects it. After this, with the server stopped:"
+        )
+        say(f"  coder server restore {backup}")
+        say("What was written since the upgrade is not in that backup.")
+    if options.check or options.dry_run:
+        _print_rollback(invocation, program, (current, version), backup, "check" if options.check else "dry-run")
+        return 0
+    confirm(options.yes, f"Replace {program} ({current}) with {version}?")
+    with stage(program) as folder:
+        new = folder / program.name
+        os.link(previous, new)
+        swap(new, program, Record(current, version))
+        if backup:  # the way forward again needs no backup; the file stays for the operator
+            record_path(program).unlink(missing_ok=True)
+    _print_rollback(invocation, program, (current, version), backup, "rolled-back")
+    _finish_service(invocation, program, find_service())
+    return 0
+
+
+def _print_rollback(
+    invocation: Invocation[UpgradeOptions], program: Path, versions: tuple[str, str], backup: str, action: str
+) -> None:
+    """Print the result of a rollback; `versions` are those of the installed and of the previous program."""
+    current, target = versions
+    if invocation.options.output == "json":
+        print_json({"action": action, "program": str(program), "current": current, "target": target, "backup": backup})
+    else:
+        verb = "is now" if action == "rolled-back" else "would be"
+        sys.stdout.write(f"{program} {verb} {target}.\n")
+
+
+def _print_plan(program: Path, plan: Plan) -> None:
+    direction = "" if is_newer(plan.target.version, BUILD_VERSION) else " (an older release)"
+    sys.stdout.write(f"{program}: {BUILD_VERSION} -> {plan.target.version}{direction}\n")
+    for release in plan.changes:
+        published = f", {release.published_at}" if release.published_at else ""
+        sys.stdout.write(f"\n{release.version}{published}\n")
+        lines = release.notes.strip().splitlines()
+        sys.stdout.writelines(f"  {line}\n" for line in lines[:_NOTES_SHOWN])
+        if len(lines) > _NOTES_SHOWN or release.notes_url:
+            sys.stdout.write(f"  More: {release.notes_url or '--output json'}\n")
+    if plan.schema_from:
+        target = plan.target.schema_revision or "not listed"
+        text = f"{plan.schema_from} -> {target}; the database is backed up first" if plan.schema_moves else "unchanged"
+        sys.stdout.write(f"\nSchema of the database: {text}.\n")
+    sys.stdout.flush()
+
+
+def _report(
+    invocation: Invocation[UpgradeOptions], program: Path, plan: Plan | None, action: str, backup: str = ""
+) -> None:
+    """Print the result: what is available, or what was done."""
+    if invocation.options.output == "json":
+        print_json(_as_json(program, plan, action, backup))
+    elif plan is None:
+        sys.stdout.write(f"{BUILD_VERSION} is the newest release of the list.\n")
+    elif action == "check":
+        _print_plan(program, plan)
+    elif action == "dry-run":
+        sys.stdout.write(f"{plan.target.version} is verified and starts here. Nothing was changed.\n")
+    else:
+        sys.stdout.write(
+            f"{program} is now {plan.target.version}. `coder upgrade --rollback` returns to {BUILD_VERSION}.\n"
+        )
+        if backup:
+            sys.stdout.write(f"Backup of the database: {backup}\n")
+
+
+def _as_json(program: Path, plan: Plan | None, action: str, backup: str) -> dict[str, object]:
+    return {
+        "action": action,
+        "program": str(program),
+        "current": BUILD_VERSION,
+        "target": plan.target.version if plan is not None else "",
+        "releases": [
+            {
+                "version": release.version,
+                "published_at": release.published_at,
+                "notes": release.notes,
+                "notes_url": release.notes_url,
+            }
+            for release in (plan.changes if plan is not None else ())
+        ],
+        "schema_from": plan.schema_from if plan is not None else "",
+        "schema_to": plan.target.schema_revision if plan is not None else "",
+        "schema_moves": plan is not None and plan.schema_moves,
+        "backup": backup,
+    }
+
+
+def _finish_service(invocation: Invocation[UpgradeOptions], program: Path, service: InstalledService | None) -> None:
+    """Restart the service that runs this program, with --restart, or print how."""
+    if service is None or service.program not in {str(program), str(own_binary())} or not _is_active():
+        return
+    command = ["systemctl", "restart", "coder"]
+    if not invocation.options.restart:
+        say(f"The service still runs the program before: {' '.join(command)}")
+        return
+    try:
+        done = subprocess.run(command, check=False)
+    except OSError as error:
+        raise CoderError("service_not_restarted", f"systemctl cannot be started: {error.strerror}") from error
+    if done.returncode or not _is_active():
+        raise CoderError(
+            "service_not_restarted",
+            "the program was replaced, and its service did not start",
+            "See `journalctl -u coder`; `coder upgrade --rollback` puts the program before back.",
+        )
+    say("The service coder was restarted.")
+
+
+def _is_active() -> bool:
+    try:
+        done = subprocess.run(["systemctl", "is-active", "--quiet", "coder"], check=False, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0

@@ -1,0 +1,232 @@
+"""Reading the original's database: one read-only transaction with one snapshot, rows by a cursor of the server."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import trio
+
+from coder.base.errors import CoderError
+from coder.coderd.store.engine.availability import DRIVER_ERRORS
+from coder.coderd.store.engine.database import open_database
+from coder.coderd.store.original.constraints import column_type
+from coder.coderd.store.original.driver import Connection, Cursor, Value, Values
+from coder.coderd.store.original.known_columns import COLUMNS, UNCHECKED
+from coder.coderd.store.original.step import Step, quoted
+from coder.coderd.store.original.steps import STEPS
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Database
+
+VERSION = "2.34"
+_UPDATED = ("updated_at", "created_at", "changed_at", "time", "connect_time")
+_LIVE_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """Facts about the original's database and what happens in it."""
+
+    identity: str
+    """Deployment id of the original."""
+    migration: int
+    """Number of its last migration."""
+    unknown: tuple[str, ...]
+    """Tables and columns that Coder 2.34 does not have."""
+    live_servers: tuple[str, ...]
+    """Names of the original's servers that were running within the last minute."""
+    running_jobs: tuple[str, ...]
+    """Jobs that are queued or running, with the names of their workspaces or templates."""
+    pending_messages: int
+    open_restarts: int
+    licenses: int
+
+
+class Snapshot:
+    """The open transaction."""
+
+    def __init__(self, database: Database, connection: Connection) -> None:
+        self._database, self._connection = database, connection
+
+    async def rows(self, sql: str, *values: object) -> list[Values]:
+        """Return all rows of a small result."""
+        return await self._database.call(lambda: self._connection.fetch(sql, *values))
+
+    async def value(self, sql: str, *values: object) -> Value:
+        return await self._database.call(lambda: self._connection.fetchval(sql, *values))
+
+    async def select(self, sql: str, *values: object) -> SelectedRows:
+        """Begin a query whose rows stay at the server until they are read."""
+
+        async def begin() -> Cursor:
+            return await self._connection.cursor(sql, *values)
+
+        return SelectedRows(self._database, await self._database.call(begin))
+
+
+class SelectedRows:
+    """Rows of a query, read a few at a time."""
+
+    def __init__(self, database: Database, cursor: Cursor) -> None:
+        self._database, self._cursor = database, cursor
+
+    async def read(self, size: int) -> list[Values]:
+        """Return at most `size` further rows; none at the end."""
+        return list(await self._database.call(lambda: self._cursor.fetch(size)))
+
+
+@contextlib.asynccontextmanager
+async def open_snapshot(url: str) -> AsyncIterator[Snapshot]:
+    """Open the original's database for reading only. Raises CoderError `source_unreachable`."""
+    async with open_database(url) as database:
+
+        async def begin() -> Connection:
+            connection = await database.connect(**database.connect_arguments)
+            await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            # The default search path of a role may name other schemas; the original uses only this one.
+            await connection.execute("SET LOCAL search_path TO public, pg_catalog; SET LOCAL statement_timeout TO 0")
+            return connection
+
+        try:
+            connection = await database.call(begin)
+        except DRIVER_ERRORS as error:
+            raise CoderError(
+                "source_unreachable",
+                f"the original's database cannot be used: {error}",
+                "Check the URL of --from, and that its user may read all tables.",
+            ) from error
+        try:
+            yield Snapshot(database, connection)
+        finally:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + 5):
+                await database.call(lambda: connection.close(timeout=3))
+
+
+async def read_facts(snapshot: Snapshot) -> SourceFacts:
+    """Check the schema and return the facts. Raises CoderError `not_coder`, `schema_older`, `schema_dirty`."""
+    present: dict[str, set[str]] = {}
+    sql = (
+        "SELECT c.table_name, c.column_name FROM information_schema.columns c JOIN information_schema.tables t "
+        "USING (table_schema, table_name) WHERE c.table_schema = 'public' AND t.table_type = 'BASE TABLE'"
+    )
+    for table, column in await snapshot.rows(sql):
+        present.setdefault(table, set()).add(column)
+    migration = await _require_version(snapshot, present)
+    identity = await snapshot.value("SELECT value FROM site_configs WHERE key = 'deployment_id'")
+    if not identity:
+        raise CoderError(
+            "not_coder",
+            "the source has no deployment id: its server was never started",
+            "Check the URL of --from; a new deployment needs no import.",
+        )
+    return SourceFacts(
+        identity=identity,
+        migration=migration,
+        unknown=tuple(_unknown(present)),
+        live_servers=tuple(row[0] for row in await snapshot.rows(_LIVE, _LIVE_SECONDS)),
+        running_jobs=tuple(row[0] for row in await snapshot.rows(_RUNNING)),
+        pending_messages=await snapshot.value(
+            "SELECT count(*) FROM notification_messages WHERE status IN ('pending', 'leased', 'temporary_failure')"
+        ),
+        open_restarts=await snapshot.value(
+            "SELECT count(*) FROM workspace_build_orchestrations WHERE child_build_id IS NULL AND error IS NULL"
+        ),
+        licenses=await snapshot.value("SELECT count(*) FROM licenses"),
+    )
+
+
+_LIVE = (
+    "SELECT hostname FROM replicas WHERE stopped_at IS NULL AND updated_at > now() - make_interval(secs => $1) "
+    "ORDER BY hostname"
+)
+_RUNNING = """SELECT CASE j.type WHEN 'workspace_build' THEN 'build of workspace ' || COALESCE(
+        (SELECT u.username || '/' || w.name FROM workspace_builds b JOIN workspaces w ON w.id = b.workspace_id
+         JOIN users u ON u.id = w.owner_id WHERE b.job_id = j.id), '?')
+    ELSE replace(j.type::text, '_', ' ') || ' ' || COALESCE(
+        (SELECT v.name FROM template_versions v WHERE v.job_id = j.id), j.id::text) END
+    FROM provisioner_jobs j WHERE j.completed_at IS NULL ORDER BY j.created_at LIMIT 100"""
+
+
+async def _require_version(snapshot: Snapshot, present: dict[str, set[str]]) -> int:
+    if "schema_migrations" not in present or "users" not in present:
+        raise CoderError(
+            "not_coder",
+            "the source is not a database of Coder: it has no tables schema_migrations and users",
+            "Check the URL of --from.",
+        )
+    row = (await snapshot.rows("SELECT version, dirty FROM schema_migrations"))[0]
+    number, is_dirty = int(row[0]), bool(row[1])
+    if is_dirty:
+        raise CoderError(
+            "schema_dirty",
+            f"the source's migration {number} was interrupted",
+            f"Start the original ({VERSION}) until it has finished its migrations, then stop it and try again.",
+        )
+    missing = [
+        f"{table}.{column}"
+        for table in sorted({name for step in STEPS for name in step.tables})
+        for column in sorted(COLUMNS.get(table, frozenset()) - present.get(table, set()))
+    ]
+    missing += [name for name in sorted(UNCHECKED) if name not in present and any(name in s.tables for s in STEPS)]
+    if missing:
+        raise CoderError(
+            "schema_older",
+            f"the source's schema (migration {number}) is older than Coder {VERSION}: it lacks {_few(missing)}",
+            f"Upgrade the original to {VERSION} first, start it once, and stop it.",
+        )
+    return number
+
+
+def require_known(facts: SourceFacts) -> None:
+    """Refuse a newer schema. Raises CoderError `schema_newer`."""
+    if facts.unknown:
+        raise CoderError(
+            "schema_newer",
+            f"the source's schema (migration {facts.migration}) is newer than Coder {VERSION}: "
+            f"this release does not know {_few(facts.unknown)}",
+            "Import with a release that knows them, or leave them out with --ignore-unknown.",
+        )
+
+
+def _unknown(present: dict[str, set[str]]) -> list[str]:
+    unknown = []
+    for table, columns in sorted(present.items()):
+        if table in UNCHECKED:
+            continue
+        if table not in COLUMNS:
+            unknown.append(table)
+        else:
+            unknown += [f"{table}.{column}" for column in sorted(columns - COLUMNS[table])]
+    return unknown
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+async def fingerprint(snapshot: Snapshot, step: Step) -> str:
+    """Return a text that changes when rows of the step's main table are added, removed or updated."""
+    table = step.tables[0]
+    newest = next((f"max({quoted(name)})" for name in _UPDATED if name in COLUMNS.get(table, frozenset())), "NULL")
+    sql = f"SELECT count(*) || ' ' || COALESCE({newest}::text, '') FROM {quoted(table)}"  # noqa: S608
+    return str(await snapshot.value(sql))
+
+
+async def read_settings(snapshot: Snapshot) -> dict[str, str]:
+    """Return the original's settings of the site by key."""
+    return {row[0]: row[1] for row in await snapshot.rows("SELECT key, value FROM site_configs")}
+
+
+async def remaining(snapshot: Snapshot, step: Step, after: str) -> SelectedRows:
+    """Begin the query of the step's rows after a value of its cursor; an empty value means all rows."""
+    sql = f"SELECT * FROM ({step.select(with_keys=True)}) q"  # noqa: S608
+    if not step.cursor:
+        return await snapshot.select(sql)
+    column = f"q.{quoted(step.cursor)}"
+    if not after:
+        return await snapshot.select(f"{sql} ORDER BY {column}")
+    typed = f"$1::text::{column_type(step, step.cursor)}"
+    return await snapshot.select(f"{sql} WHERE {column} > {typed} ORDER BY {column}", after)

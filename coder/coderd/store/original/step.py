@@ -1,0 +1,147 @@
+"""One step of the import: the rows of one of our tables, as a query on the original's database.
+
+Expressions run at the source, whose table has the alias `s`, so that the values arrive in the types of our columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_FIRST_DAY = "'0001-01-02 00:00:00+00'::timestamptz"
+"""Later than Go's zero time, which the original stores where there is no time."""
+
+PREBUILDS_USER = "'c42fdf75-3097-471c-8c33-fb52454d81c0'"
+"""The system's user, which both programs have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Rows of one of our tables."""
+
+    target: str
+    """Our table."""
+    source: str
+    """FROM clause at the source; the main table has the alias `s`."""
+    columns: Mapping[str, str]
+    """Expressions at the source by our column."""
+    where: str = ""
+    """Condition for the rows that are taken."""
+    left_out: str = ""
+    """Reason for the rows that are not."""
+    name: str = ""
+    """Name in the report and in the progress record; defaults to the target."""
+    cursor: str = ""
+    """Column whose order the rows are read in, so that a stopped import continues after its last value."""
+    natural_key: tuple[str, ...] = ()
+    """Columns that identify a row whose key this database generates."""
+    batch: int = 1000
+    """Rows of one transaction. Few where a row may have megabytes."""
+    sealed: Mapping[str, str] = field(default_factory=dict)
+    """Expressions for the id of the encryption key, by our column."""
+    after_batch: str = ""
+    """Statement after each batch, which is in the table `import_batch`."""
+
+    @property
+    def label(self) -> str:
+        return self.name or self.target
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The original's tables that this step reads, the main one first."""
+        text = " ".join([f"FROM {self.source}", *self.columns.values()])
+        found = re.findall(r"\b(?:FROM|JOIN) ([a-z][a-z0-9_]*)\b(?! *\()", text)
+        return tuple(dict.fromkeys(found))
+
+    def select(self, *, with_keys: bool = False) -> str:
+        """Return the query of the step's rows; `with_keys` adds the ids of encryption keys as `key_of_<column>`."""
+        columns = [f"{expression} AS {name}" for name, expression in self.columns.items()]
+        if with_keys:
+            columns += [f"{expression} AS key_of_{name}" for name, expression in self.sealed.items()]
+        condition = f" WHERE {self.where}" if self.where else ""
+        return f"SELECT {', '.join(columns)} FROM {self.source}{condition}"  # noqa: S608
+
+    def count(self) -> str:
+        """Return the query of the numbers of rows: all that concern the step, and those that are taken."""
+        condition = self.where or "true"
+        if not self.left_out:
+            return f"SELECT count(*), count(*) FROM {self.source} WHERE {condition}"  # noqa: S608
+        return f"SELECT count(*), count(*) FILTER (WHERE {condition}) FROM {self.source}"  # noqa: S608
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def same(names: str, **others: str) -> dict[str, str]:
+    """Return columns that both databases have, separated by spaces, and expressions for others."""
+    return {**{name: f"s.{name}" for name in names.split()}, **others}
+
+
+def text(name: str) -> str:
+    """Return a column of an enumeration as text."""
+    return f"s.{name}::text"
+
+
+def texts(name: str) -> str:
+    """Return a nullable array of an enumeration or of UUIDs as an array of texts."""
+    return f"COALESCE(s.{name}::text[], '{{}}')"
+
+
+def filled(name: str, default: str = "''") -> str:
+    """Return a nullable column with a default."""
+    return f"COALESCE(s.{name}, {default})"
+
+
+def milliseconds(name: str) -> str:
+    """Return a duration, which the original stores in nanoseconds."""
+    return f"(s.{name} / 1000000)"
+
+
+def known_time(name: str) -> str:
+    """Return a time, NULL for Go's zero time."""
+    return f"CASE WHEN s.{name} >= {_FIRST_DAY} THEN s.{name} END"
+
+
+def known_user(name: str) -> str:
+    """Return a user's id; the prebuilds user stands for one that does not exist, such as the nil id of the system."""
+    return f"COALESCE((SELECT u.id FROM users u WHERE u.id = s.{name}), {PREBUILDS_USER}::uuid)"  # noqa: S608
+
+
+def ascii_text(name: str) -> str:
+    """Return bytes that hold ASCII."""
+    return f"encode(s.{name}, 'escape')"
+
+
+def as_array(expression: str) -> str:
+    """Return a JSON array, empty for every other value."""
+    return f"(CASE jsonb_typeof({expression}) WHEN 'array' THEN {expression} ELSE '[]'::jsonb END)"
+
+
+def as_object(expression: str) -> str:
+    """Return a JSON object, empty for every other value."""
+    return f"(CASE jsonb_typeof({expression}) WHEN 'object' THEN {expression} ELSE '{{}}'::jsonb END)"
+
+
+def access_list(name: str, admin_action: str) -> str:
+    """Return an access list as `{id: role}`: the original stores actions, plain or below `permissions`."""
+    actions = as_array("(CASE jsonb_typeof(a.value) WHEN 'object' THEN a.value -> 'permissions' ELSE a.value END)")
+    role = f"CASE WHEN l.actions ?| ARRAY['*', '{admin_action}'] THEN 'admin' ELSE 'use' END"
+    return (
+        f"COALESCE((SELECT jsonb_object_agg(l.key, {role}) FROM "  # noqa: S608
+        f"(SELECT a.key, {actions} AS actions FROM jsonb_each({as_object(f's.{name}')}) a) l "
+        "WHERE l.actions <> '[]'::jsonb), '{}'::jsonb)"
+    )
+
+
+def permissions(name: str, *, negate: bool) -> str:
+    """Return permissions of a role as `{resource: [actions]}`, those that it grants or those that it denies."""
+    wanted = "" if negate else "NOT "
+    listed = (  # names of columns from this package
+        "SELECT p.value ->> 'resource_type' AS kind, jsonb_agg(DISTINCT p.value ->> 'action') AS actions "  # noqa: S608
+        f"FROM jsonb_array_elements({as_array(f's.{name}')}) p "
+        f"WHERE {wanted}COALESCE((p.value ->> 'negate')::boolean, false) GROUP BY 1"
+    )
+    return f"COALESCE((SELECT jsonb_object_agg(g.kind, g.actions) FROM ({listed}) g), '{{}}'::jsonb)"  # noqa: S608

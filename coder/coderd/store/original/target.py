@@ -1,0 +1,216 @@
+"""Writing into this program's database: one transaction per batch, which also stores the progress."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import trio
+from sqlalchemy import text
+
+from coder.base.errors import CoderError
+from coder.coderd.store.original import progress as records
+from coder.coderd.store.original.constraints import Reference, numbered_columns, our_table, references
+from coder.coderd.store.original.driver import Connection, Value, Values
+from coder.coderd.store.original.progress import Progress, StepProgress
+from coder.coderd.store.original.step import Step, quoted
+from coder.coderd.store.original.steps import STEPS
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Database, Tx
+
+_LOCK = 7311  # distinct from the other numbered locks
+_LIVE_SECONDS = 60
+_WRITE_CONFIG = (
+    "INSERT INTO site_configs (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
+
+
+async def require_ours(database: Database) -> None:
+    """Refuse a database of the original as the target, before a migration touches it. Raises CoderError
+    `target_not_empty`."""
+
+    async def theirs(tx: Tx) -> bool:
+        statement = text("SELECT to_regclass('schema_migrations') IS NOT NULL")
+        return bool((await tx.execute(statement)).scalar_one())
+
+    if await database.read(theirs):
+        raise CoderError(
+            "target_not_empty",
+            "the target is a database of the original Coder: the import only reads those",
+            "Name an empty database with --postgres-url, or a new directory with --global-config. "
+            "CODER_PG_CONNECTION_URL may still name the original's.",
+        )
+
+
+class Target:
+    """The open connection."""
+
+    def __init__(self, database: Database, connection: Connection) -> None:
+        self._database, self._connection = database, connection
+
+    async def read_progress(self) -> Progress | None:
+        """Return the record of an earlier import."""
+        stored = await self._value("SELECT value FROM site_configs WHERE key = $1", records.KEY)
+        return records.decode(stored) if stored else None
+
+    async def require_stopped(self) -> None:
+        """Refuse a target that a server uses, or another import. Raises CoderError `target_in_use`."""
+        if not await self._value("SELECT pg_try_advisory_lock($1)", _LOCK):
+            raise CoderError("target_in_use", "another import writes to this database", "Wait until it has finished.")
+        sql = "SELECT string_agg(hostname, ', ') FROM replicas WHERE updated_at > now() - make_interval(secs => $1)"
+        if names := await self._value(sql, _LIVE_SECONDS):
+            raise CoderError(
+                "target_in_use",
+                f"a server uses this database: {names}",
+                "Stop it, wait a minute, and run the import again.",
+            )
+
+    async def content(self) -> str:
+        """Return a description of what the target contains, empty for a new or just started deployment."""
+        counts = {
+            "users": await self._value("SELECT count(*) FROM users WHERE NOT is_system"),
+            "templates": await self._value("SELECT count(*) FROM templates"),
+            "further organizations": await self._value("SELECT count(*) FROM organizations WHERE NOT is_default"),
+            "audit entries": await self._value("SELECT count(*) FROM audit_logs"),
+        }
+        return ", ".join(f"{number} {name}" for name, number in counts.items() if number)
+
+    async def begin(self, progress: Progress) -> None:
+        """Store a new record, and delete what a first start has created: the import brings its own."""
+
+        async def work() -> None:
+            async with self._connection.transaction():
+                await self._connection.execute(
+                    "DELETE FROM organization_members; DELETE FROM groups; DELETE FROM organizations; "
+                    "DELETE FROM users WHERE is_system; DELETE FROM site_configs WHERE key = 'deployment_id'"
+                )
+                await self._connection.execute(_WRITE_CONFIG, records.KEY, records.encode(progress))
+
+        await self._database.call(work)
+
+    async def begin_step(self, step: Step) -> None:
+        """Create the table for the step's batches."""
+        columns = ", ".join(map(quoted, step.columns))
+        sql = (
+            "DROP TABLE IF EXISTS import_batch; CREATE TEMP TABLE import_batch ON COMMIT DELETE ROWS AS "  # noqa: S608
+            f"SELECT {columns} FROM {quoted(step.target)} WITH NO DATA"
+        )
+        await self._database.call(lambda: self._connection.execute(sql))
+
+    async def write(self, step: Step, rows: Sequence[Values], progress: Progress, after: str, *, again: bool) -> None:
+        """Write a batch and the progress in one transaction. `again`: rows of the step may be there already."""
+        state = progress.of(step.label)
+
+        async def work() -> None:
+            async with self._connection.transaction():
+                await self._connection.copy_records_to_table("import_batch", records=rows, columns=list(step.columns))
+                taken = _number(await self._connection.execute(_insert(step, again=again)))
+                missing, present = await self._not_taken(step, len(rows) - taken, again=again)
+                if step.after_batch:
+                    await self._connection.execute(step.after_batch)
+                state.taken += taken + present
+                state.conflicts += len(rows) - taken - present - sum(missing.values())
+                for name, number in missing.items():
+                    state.missing[name] = state.missing.get(name, 0) + number
+                state.after = after
+                await self._connection.execute(_WRITE_CONFIG, records.KEY, records.encode(progress))
+
+        await self._database.call(work)
+
+    async def _not_taken(self, step: Step, rest: int, *, again: bool) -> tuple[dict[str, int], int]:
+        """Return the rows of the batch that miss an object, by column, and the number that are there already."""
+        if not rest:
+            return {}, 0
+        missing: dict[str, int] = {}
+        earlier = "true"
+        for reference in references(step):
+            sql = f"SELECT count(*) FROM import_batch b WHERE {earlier} AND NOT {_exists(reference)}"  # noqa: S608
+            if number := await self._connection.fetchval(sql):
+                missing[reference.column] = number
+            earlier += f" AND {_exists(reference)}"
+        if not again or sum(missing.values()) == rest:
+            return missing, 0
+        sql = f"SELECT count(*) FROM import_batch b WHERE {_present(step)}"  # noqa: S608
+        return missing, min(await self._connection.fetchval(sql), rest - sum(missing.values()))
+
+    async def save(self, progress: Progress, configs: Mapping[str, str] | None = None) -> None:
+        """Store the progress, and settings of the site, in one transaction."""
+
+        async def work() -> None:
+            async with self._connection.transaction():
+                for key, value in (configs or {}).items():
+                    await self._connection.execute(_WRITE_CONFIG, key, value)
+                await self._connection.execute(_WRITE_CONFIG, records.KEY, records.encode(progress))
+
+        await self._database.call(work)
+
+    async def finish(self, progress: Progress) -> None:
+        """Let numbered columns continue after the imported rows, and store the end of the import."""
+
+        async def work() -> None:
+            async with self._connection.transaction():
+                for table, column in numbered_columns():
+                    await self._connection.execute(
+                        f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), max({quoted(column)})) "  # noqa: S608
+                        f"FROM {quoted(table)} HAVING max({quoted(column)}) IS NOT NULL"
+                    )
+                await self._connection.execute(_WRITE_CONFIG, records.KEY, records.encode(progress))
+            filled = sorted({step.target for step in STEPS if progress.of(step.label).taken})
+            await self._connection.execute(f"ANALYZE {', '.join(map(quoted, filled))}")
+
+        await self._database.call(work)
+
+    async def _value(self, sql: str, *values: object) -> Value:
+        return await self._database.call(lambda: self._connection.fetchval(sql, *values))
+
+
+def _insert(step: Step, *, again: bool) -> str:
+    columns = ", ".join(map(quoted, step.columns))
+    conditions = [_exists(reference) for reference in references(step)]
+    if again and step.natural_key:
+        conditions.append(f"NOT {_present(step)}")
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return (
+        f"INSERT INTO {quoted(step.target)} ({columns}) SELECT {columns} FROM import_batch b{where} "  # noqa: S608
+        "ON CONFLICT DO NOTHING"
+    )
+
+
+def _exists(reference: Reference) -> str:
+    column = f"b.{quoted(reference.column)}"
+    found = f"SELECT FROM {quoted(reference.table)} r WHERE r.{quoted(reference.key)} = {column}"
+    return f"({column} IS NULL OR EXISTS ({found}))"
+
+
+def _present(step: Step) -> str:
+    key = step.natural_key or tuple(column.name for column in our_table(step.target).primary_key)
+    same = " AND ".join(f"t.{quoted(name)} = b.{quoted(name)}" for name in key)
+    return f"EXISTS (SELECT FROM {quoted(step.target)} t WHERE {same})"
+
+
+def _number(status: str) -> int:
+    """Return the number of rows of a command's status, such as `INSERT 0 17`."""
+    return int(status.rsplit(" ", 1)[1])
+
+
+def restart(state: StepProgress, fingerprint: str) -> None:
+    """Read a step's rows from the start again: its table changed at the source, or it has no cursor."""
+    state.is_stale = bool(state.is_stale or (state.taken and state.fingerprint and state.fingerprint != fingerprint))
+    state.taken, state.conflicts, state.missing, state.after, state.is_done = 0, 0, {}, "", False
+
+
+@contextlib.asynccontextmanager
+async def open_target(database: Database) -> AsyncIterator[Target]:
+    """Open a connection for the whole import."""
+
+    async def begin() -> Connection:
+        return await database.connect(**database.connect_arguments)
+
+    connection = await database.call(begin)
+    try:
+        yield Target(database, connection)
+    finally:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 5):
+            await database.call(lambda: connection.close(timeout=3))

@@ -1,0 +1,90 @@
+"""Files with secrets: private from their first moment, and written by one function. Access lists of Windows are tested
+under Wine (tests/system/test_windows_files.py)."""
+
+from __future__ import annotations
+
+import ast
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import coder
+from coder.base import private_files
+from coder.base.private_files import open_private, replace_file
+
+PACKAGE = Path(coder.__file__).parent
+ON_EVERY_SYSTEM = ("agent", "base", "cli", "client", "net", "tailnet", "rpc", "wireguard")
+ONLY_ON_POSIX = {"cli/server/", "cli/command_server/"}
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_new_file_is_private(tmp_path: Path) -> None:
+    os.close(open_private(tmp_path / "token", os.O_WRONLY | os.O_CREAT))
+    assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
+
+
+def private_modes(text: str) -> list[int]:
+    """Return the lines of calls that create a file with the mode of secrets."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).rpartition(".")[2] in {"open", "touch"}
+        and any(isinstance(value, ast.Constant) and value.value == 0o600 for value in ast.walk(node))
+    ]
+
+
+def test_other_calls_are_detected() -> None:
+    assert private_modes("os.open(path, os.O_CREAT, 0o600)\npath.touch(mode=0o600)\nopen_private(path, 0)") == [1, 2]
+
+
+def test_secrets_use_one_function() -> None:
+    found = {
+        path.relative_to(PACKAGE).as_posix(): lines
+        for room in ON_EVERY_SYSTEM
+        for path in (PACKAGE / room).rglob("*.py")
+        if (lines := private_modes(path.read_text()))
+    }
+    assert {name: lines for name, lines in found.items() if not name.startswith(tuple(ONLY_ON_POSIX))} == {}
+
+
+class Held:
+    """File whose replacement is refused as by Windows, a number of times."""
+
+    def __init__(self, times: int, code: int) -> None:
+        self.times, self.code, self.calls = times, code, 0
+
+    def replace(self, _: Path) -> None:
+        self.calls += 1
+        if self.calls <= self.times:
+            error = PermissionError(13, "held")
+            error.winerror = self.code  # type: ignore[attr-defined]
+            raise error
+
+
+@pytest.mark.parametrize(("code", "times", "calls"), [(32, 3, 4), (5, 1, 2), (2, 1, 1)])
+def test_held_file_is_awaited(code: int, times: int, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_files, "HELD_INTERVAL", 0)
+    held = Held(times, code)
+    if calls <= times:
+        with pytest.raises(PermissionError):
+            replace_file(held, Path("x"))  # type: ignore[arg-type]
+    else:
+        replace_file(held, Path("x"))  # type: ignore[arg-type]
+    assert held.calls == calls
+
+
+def test_file_held_forever_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_files, "HELD_SECONDS", 0)
+    with pytest.raises(PermissionError):
+        replace_file(Held(1 << 30, 32), Path("x"))  # type: ignore[arg-type]

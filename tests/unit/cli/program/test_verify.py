@@ -1,0 +1,73 @@
+"""`coder verify`: exit codes, JSON, and what its errors say."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from coder.base.release import pinned_keys
+from coder.cli.main import main
+from tests.kit.paths import ROOT
+
+sys.path.insert(0, str(ROOT / "build"))
+from release.keys import ReleaseKey
+
+KEY = ReleaseKey(Ed25519PrivateKey.from_private_bytes(b"\1" * 32))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "coder").write_bytes(b"program")
+    (tmp_path / "coder.minisig").write_text(KEY.minisign(b"program", "coder 2.34.0"))
+    (tmp_path / "release.pub").write_text(KEY.public_file)
+    return tmp_path / "coder"
+
+
+@pytest.mark.parametrize("given", ["file", "line"])
+def test_given_key_verifies(given: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    key = str(file.with_name("release.pub")) if given == "file" else KEY.public_line
+    assert main(["verify", str(file), "--key", key]) == 0
+    assert f"{file} is verified." in capsys.readouterr().out
+
+
+def test_pinned_key_verifies(file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(pinned_keys, "RELEASE_KEYS", (KEY.public_line,))
+    assert main(["verify", str(file), "-o", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["verified"] and shown["trusted_comment"] == "coder 2.34.0" and len(shown["sha256"]) == 64
+
+
+def test_changed_file_exits_with_1(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_bytes(b"changed")
+    assert main(["verify", str(file), "--key", KEY.public_line, "-o", "json"]) == 1
+    shown = json.loads(capsys.readouterr().out)
+    assert not shown["verified"] and shown["code"] == "release_signature_wrong" and "Do not run it" in shown["hint"]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["absent", "--key", KEY.public_line], "absent cannot be read: No such file"),
+        (["coder"], "this program pins no release key"),
+        (["coder", "--key", "nonsense"], "this is not a minisign public key"),
+        (["coder", "--key", KEY.public_line, "--signature", "absent"], "absent cannot be read"),
+        (["release.pub", "--key", KEY.public_line], "there is neither release.pub.minisig nor SHA256SUMS"),
+    ],
+)
+def test_impossible_check_exits_with_2(
+    words: list[str], text: str, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(file.parent)
+    monkeypatch.setattr(pinned_keys, "RELEASE_KEYS", ())
+    assert main(["verify", *words]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_pinned_keys_are_valid() -> None:
+    from coder.base.release.signature import parse_public_key
+
+    assert all(parse_public_key(key) for key in pinned_keys.RELEASE_KEYS)
