@@ -192,7 +192,7 @@ def test_organization_create_rename_delete(page: Page) -> None:
     page.get_by_role("button", name="Save").click()
     expect(page).to_have_url(re.compile("/organizations/science/settings$"))
     expect_message(page, "Organization settings updated successfully.")
-    page.get_by_role("button", name="Delete organization").click()
+    page.get_by_role("button", name="Delete this organization").click()
     delete_typed(page, "Name of the organization to delete", "science")
     expect_message(page, "Organization deleted successfully.")
 

@@ -117,6 +117,7 @@ def test_link_locks_parameter_by_lower_case(page: Page) -> None:
     expect(field.get_by_role("textbox", name="Disk Size")).to_be_disabled()
     expect(page.get_by_test_id("parameter-field-clean").get_by_role("switch", name="clean")).to_be_enabled()
     page.goto("/templates/box/workspace?mode=auto&name=mine&match=nothing%3Aknown")
+    page.get_by_role("button", name="Confirm and create").click()
     expect(page.get_by_role("heading", name="Invalid match value")).to_be_visible()
 
 
@@ -127,8 +128,12 @@ def test_start_asks_for_ephemeral_parameters(page: Page, server: Loopback) -> No
     expect(page.get_by_test_id("workspace-parameters")).to_be_visible()
     page.get_by_test_id("workspace-start").click()
     expect(page.get_by_role("dialog", name="Ephemeral parameters detected")).to_be_visible()
-    page.get_by_role("link", name="Go to workspace parameters").click()
+    page.get_by_test_id("workspace-parameters").click()
     expect(page).to_have_url(re.compile("/@ana/mine/settings/parameters$"))
+    page.get_by_test_id("parameter-field-clean").locator("button").click()
+    expect(page.get_by_test_id("parameter-field-clean").locator("input")).to_be_checked()
+    page.get_by_role("button", name="Update and start").click()
+    expect(page.get_by_text("Workspace status: Running")).to_be_visible()
 
 
 @pytest.mark.parametrize(
@@ -146,17 +151,24 @@ def test_idp_sync_mappings(page: Page, server: Loopback, path: str, noun: str, p
     expect(page.get_by_role("heading", name=f"No {noun} mappings")).to_be_visible()
     if noun == "group":
         expect(page.get_by_role("switch", name="Auto create missing groups")).to_be_visible()
-    page.get_by_label(f"{noun.capitalize()} sync field").fill("claim")
-    page.get_by_label(f"IdP {noun} name").fill("devs")
-    page.get_by_label(f"Coder {noun}").click()
-    page.get_by_role("option").first.click()
-    page.get_by_role("button", name=f"Add IdP {noun}").click()
-    row = page.get_by_test_id(f"{prefix}-devs")
-    expect(row).to_be_visible()
-    page.get_by_role("button", name="Save").click()
+    save = page.get_by_role("button", name="Save")
+    expect(save).to_be_disabled()
+    page.get_by_role("textbox", name=f"{noun.capitalize()} sync field").fill("claim")
+    save.click()
     expect_message(page, saved)
+    add = page.get_by_role("button", name=f"Add IdP {noun}")
+    expect(add).to_be_disabled()
+    page.get_by_label(f"IdP {noun} name").fill("devs")
+    page.get_by_placeholder(f"Select {noun}").click()
+    page.get_by_role("option").first.click()
+    add.click()
+    row = page.get_by_test_id(f"{prefix}-devs")
+    expect(row.get_by_role("cell", name="devs")).to_be_visible()
+    page.reload()
     row.get_by_role("button", name="delete").click()
     expect(row).to_have_count(0)
+    page.reload()
+    expect(page.get_by_role("heading", name=f"No {noun} mappings")).to_be_visible()
 
 
 def test_admin_menu_words(page: Page) -> None:
@@ -168,7 +180,7 @@ def test_admin_menu_words(page: Page) -> None:
 
 def test_option_table_classes(page: Page) -> None:
     page.goto("/deployment/security")
-    rows = page.locator(".options-table tbody tr")
+    rows = page.locator("div.options-table tbody tr")
     expect(rows.first).to_be_visible()
     for part in (".option-name", ".option-value"):
         expect(page.locator(f".options-table {part}")).to_have_count(rows.count())
@@ -192,9 +204,16 @@ def test_custom_role_editor_words(page: Page) -> None:
     page.goto("/organizations/coder/roles/create")
     expect(page.get_by_role("heading", name="Create Custom Role")).to_be_visible()
     page.get_by_label("Name", exact=True).fill("looker")
+    page.get_by_test_id("group").get_by_role("checkbox").click()
     page.get_by_test_id("template-read").check()
     page.get_by_role("button", name="Create Role").click()
     expect_message(page, "created successfully")
+    row = page.get_by_test_id("role-looker")
+    expect(row.get_by_text("template")).to_be_visible()
+    row.get_by_role("button", name="Open menu").click()
+    page.get_by_role("menu").get_by_text("Edit").click()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page).to_have_url(re.compile("/organizations/coder/roles$"))
     page.goto("/organizations/coder/roles/looker")
     expect(page.get_by_role("heading", name="Edit Custom Role")).to_be_visible()
     page.get_by_role("button", name="Save").click()
@@ -209,7 +228,8 @@ def test_deployment_groups_lead_to_organization(page: Page) -> None:
 
 def test_theme_mode_is_combobox(page: Page) -> None:
     page.goto("/settings/appearance")
-    page.get_by_role("combobox", name="theme mode").select_option("Single theme")
+    page.get_by_role("combobox", name="theme mode").click()
+    page.get_by_role("option", name="Single theme").click()
     expect(page.get_by_role("group", name="Theme", exact=True)).to_be_visible()
 
 
@@ -225,7 +245,7 @@ def test_focus_returns_from_menu_dialog_and_palette(page: Page) -> None:
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")
     expect(button).to_be_focused()
-    start = page.get_by_test_id("workspace-start")
+    start = page.get_by_test_id("workspace-restart-button")
     start.click()
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")

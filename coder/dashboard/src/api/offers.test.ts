@@ -73,6 +73,10 @@ pages/organizations/SettingsPage.tsx | DELETE /api/v2/organizations/: | remove
 pages/organizations/SettingsPage.tsx | PATCH /api/v2/organizations/:/settings/workspace-sharing | update
 pages/people/CreateUserPage.tsx | POST /api/v2/users | createUser
 pages/people/CreateUserPage.tsx | PUT /api/v2/users/:/roles | updateUsers
+pages/people/access/access.ts | DELETE :/keys/: | endAnySession | pages/people/access/AccessPage.tsx
+pages/people/access/access.ts | PUT :/status/suspend | updateUsers | pages/people/access/AccessPage.tsx
+pages/people/access/access.ts | DELETE :/wireguard-clients/: | endAnySession | pages/people/access/AccessPage.tsx
+pages/people/access/access.ts | PUT :/roles | updateUsers | pages/people/access/AccessPage.tsx
 pages/people/UserDialogs.tsx | PUT /api/v2/users/:/profile | updateUsers | pages/people/user-columns.tsx
 pages/people/UserDialogs.tsx | PUT /api/v2/users/:/password | updateUsers | pages/people/user-columns.tsx
 pages/people/UserDialogs.tsx | PUT /api/v2/users/:/status/: | updateUsers | pages/people/user-columns.tsx
@@ -83,7 +87,7 @@ pages/provisioners/JobsPage.tsx | PATCH path | viewJobs
 pages/provisioners/KeysPage.tsx | DELETE /api/v2/organizations/:/provisionerkeys/: | deleteKeys
 pages/provisioners/KeysPage.tsx | POST /api/v2/organizations/:/provisionerkeys | createKeys
 pages/proxies/ProxiesPage.tsx | DELETE /api/v2/workspaceproxies/: | editWorkspaceProxies
-pages/proxies/ProxiesPage.tsx | POST /api/v2/workspaceproxies | editWorkspaceProxies
+pages/proxies/CreateProxy.tsx | POST /api/v2/workspaceproxies | editWorkspaceProxies | pages/proxies/ProxiesPage.tsx
 pages/signin/ChangePasswordPage.tsx | POST /api/v2/users/otp/change-password | own
 pages/signin/CliAuthPage.tsx | POST /api/v2/users/me/keys | own
 pages/signin/ExternalAuthPage.tsx | POST :/device | own
@@ -125,6 +129,7 @@ pages/workspaces/MoreMenu.tsx | DELETE /api/v2/workspaces/:/favorite | own
 pages/workspaces/agent/Containers.tsx | POST :/recreate | mayConnect
 pages/workspaces/agent/Containers.tsx | DELETE path(deleting) | mayConnect
 pages/workspaces/agent/DesktopLinks.tsx | POST /api/v2/users/me/keys | own
+pages/workspaces/fleet/Bulk.tsx | POST :/rotate-token | update
 pages/workspaces/agent/ExternalPanel.tsx | POST /api/v2/workspaces/:/external-agent/:/rotate-token | update
   | pages/workspaces/agent/AgentCard.tsx
 pages/workspaces/agent/port-sharing.ts | POST /api/v2/workspaces/:/port-share | mayShare | pages/workspaces/agent/Ports.tsx
@@ -148,6 +153,7 @@ pages/workspaces/RowActions.tsx | PUT /api/v2/workspaces/:/favorite | own
 const BUILDS: Readonly<Record<string, readonly string[]>> = {
   "app/frame/PaletteActions.tsx": ["start", "stop"],
   "pages/workspaces/WorkspaceActions.tsx": ["start", "stop"],
+  "pages/workspaces/home/WorkspaceCard.tsx": ["start"],
   "pages/workspaces/Banners.tsx": ["mayBuild"],
   "pages/workspaces/DeleteWorkspace.tsx": ["remove"],
   "pages/workspaces/builds/ChangeVersion.tsx": ["start"],

@@ -25,7 +25,6 @@ const DEPLOYMENT = {
   viewDeploymentStats: check("deployment_stats", "read"),
   viewDebugInfo: check("debug_info", "read"),
   viewAnyGroup: check("group", "read", { any_org: true }),
-  viewEveryGroup: check("group", "read"),
   createAnyGroup: check("group", "create", { any_org: true }),
   createOrganization: check("organization", "create"),
   editAnyOrganization: check("organization", "update", { any_org: true }),

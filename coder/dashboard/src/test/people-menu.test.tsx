@@ -83,7 +83,7 @@ const ANSWERS: Answers = {
 
 const PEOPLE: readonly (readonly [ComponentType, string, string])[] = [
   [WorkspacesPage, "Owner", "owner"],
-  [AuditPage, "User", "username"],
+  [AuditPage, "All users", "username"],
   [ConnectionLogPage, "Owner", "workspace_owner"],
 ];
 

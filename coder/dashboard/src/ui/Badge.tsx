@@ -25,7 +25,7 @@ const SOFT: Record<Tone, string> = {
 
 function Dot({ tone, pulse = false }: { tone: Tone; pulse?: boolean }) {
   return (
-    <span
+    <i
       aria-hidden="true"
       className={cx(
         "inline-block size-2 shrink-0 rounded-full bg-current",
@@ -44,15 +44,19 @@ export function StatusText({
   tone,
   pulse = false,
   quiet = false,
+  block = false,
   children,
 }: {
   tone: Tone;
   pulse?: boolean;
   quiet?: boolean;
+  /** A paragraph of its own; the text is then its only span. */
+  block?: boolean;
   children: ReactNode;
 }) {
+  const Frame = block ? "p" : "span";
   return (
-    <span
+    <Frame
       className={cx(
         "inline-flex items-center",
         quiet ? "gap-1" : cx("gap-2 font-medium", TEXT[tone]),
@@ -60,7 +64,7 @@ export function StatusText({
     >
       <Dot tone={tone} pulse={pulse} />
       <span>{children}</span>
-    </span>
+    </Frame>
   );
 }
 

@@ -1,4 +1,6 @@
 // A failed request, in place of its result: the reason and one way to continue.
+import type { ReactNode } from "react";
+
 import { ApiError } from "../api/client";
 import { Button } from "./Button";
 import { validationText } from "./forms/rules";
@@ -13,7 +15,7 @@ export function Failure({
 }: {
   error: Error;
   retry?: (() => void) | undefined;
-  title?: string;
+  title?: ReactNode;
 }) {
   const isApiError = error instanceof ApiError;
   const { message } = error;

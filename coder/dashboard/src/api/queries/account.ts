@@ -45,6 +45,14 @@ export const tokens = (everyone: boolean, expired: boolean) =>
       )) ?? [],
   });
 
+/** Tokens of one user that still work. */
+export const tokensOf = (user: string) =>
+  queryOptions({
+    queryKey: ["users", user, "tokens"],
+    queryFn: async () =>
+      (await get<APIKeyWithOwner[] | null>(`/api/v2/users/${seg(user)}/keys/tokens`)) ?? [],
+  });
+
 export const sessionsOf = (user: string) =>
   queryOptions({
     queryKey: ["users", user, "sessions"],

@@ -99,6 +99,12 @@ export const experiments = queryOptions({
   staleTime: 60_000,
 });
 
+export const safeExperiments = queryOptions({
+  queryKey: ["experiments", "available"],
+  queryFn: async () => (await get<{ safe: string[] }>("/api/v2/experiments/available")).safe,
+  staleTime: 60_000,
+});
+
 export const LOG_SHOWN = 25;
 
 export const auditLog = (query: string, page: number) =>

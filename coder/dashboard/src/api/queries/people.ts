@@ -2,9 +2,37 @@
 import { queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";
-import type { AssignableRoles, GetUsersResponse, Group } from "../types";
+import type {
+  AssignableRoles,
+  GetUsersResponse,
+  Group,
+  Organization,
+  OrganizationMemberWithUserData,
+  User,
+} from "../types";
 
 export const PEOPLE_SHOWN = 25;
+
+export const userByName = (name: string) =>
+  queryOptions({
+    queryKey: ["users", "one", name],
+    queryFn: () => get<User>(`/api/v2/users/${seg(name)}`),
+  });
+
+export const organizationsOf = (user: string) =>
+  queryOptions({
+    queryKey: ["users", user, "organizations"],
+    queryFn: () => get<Organization[]>(`/api/v2/users/${seg(user)}/organizations`),
+  });
+
+export const memberOf = (organization: string, user: string) =>
+  queryOptions({
+    queryKey: ["organizations", organization, "members", user],
+    queryFn: () =>
+      get<OrganizationMemberWithUserData>(
+        `/api/v2/organizations/${seg(organization)}/members/${seg(user)}`,
+      ),
+  });
 
 export const users = (query: string, page = 1, size = PEOPLE_SHOWN) =>
   queryOptions({

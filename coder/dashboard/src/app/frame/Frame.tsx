@@ -35,6 +35,8 @@ const DeploymentBar = lazy(async () => ({
 
 /** Pages whose parts have a fixed size: shown before they are complete. */
 const STEADY: ReadonlySet<string> = new Set(["/workspaces"]);
+/** The palette's keys, as they are labelled on this keyboard. */
+const SHORTCUT = /Mac|iPhone|iPad/.test(navigator.userAgent) ? "⌘ K" : "Ctrl K";
 /** Invisible, but focusable and read aloud. */
 const HIDDEN = "opacity-0";
 
@@ -82,7 +84,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
                     aria-hidden="true"
                     className="rounded-sm border border-line px-1 text-xs text-faint"
                   >
-                    Ctrl K
+                    {SHORTCUT}
                   </kbd>
                 </Button>
                 <IconButton className="lg:hidden" label="Search" onClick={openPalette}>
@@ -196,7 +198,9 @@ function MainNav() {
           <NavLink
             key={item.to}
             to={item.to}
-            className={inside && item === MAIN[0] ? `${NAV_LINK} bg-hover text-text!` : NAV_LINK}
+            className={
+              inside && item.to === "/workspaces" ? `${NAV_LINK} bg-hover text-text!` : NAV_LINK
+            }
           >
             {item.text}
           </NavLink>

@@ -25,3 +25,20 @@ it.each([[["editWorkspaceProxies"]], [["viewWorkspaceProxies", "viewDeploymentCo
     expect(menu(person(...allowed))).toContain("Deployment");
   },
 );
+
+it.each([
+  [
+    ["viewAnyGroup", "viewAnyMembers"],
+    ["Deployment", "Organizations"],
+  ],
+  [
+    ["viewUsers", "viewAnyMembers"],
+    ["Deployment", "Organizations"],
+  ],
+  [
+    ["viewUsers", "viewAnyMembers", "viewAnyAuditLog", "viewAnyConnectionLog"],
+    ["Deployment", "Organizations", "Audit logs", "Connection logs"],
+  ],
+] as const)("shows %j the entries of the original", (allowed, entries) => {
+  expect(menu(person(...allowed))).toEqual(entries);
+});

@@ -18,6 +18,7 @@ it.each([
   [null, true],
 ])("tasks-tab-visible %j: shows tasks: %s", async (content, offered) => {
   expect(await main(content)).toEqual([
+    "/home",
     "/workspaces",
     "/templates",
     ...(offered ? ["/tasks"] : []),

@@ -7,12 +7,23 @@ const tasksVisible = pageValue<boolean>("tasks-tab-visible") !== false;
 
 /** The key that opens the page after "g". */
 const ALL: readonly (NavItem & { key: string })[] = [
+  { to: "/home", text: "Home", words: "continue recent overview", key: "h" },
   { to: "/workspaces", text: "Workspaces", key: "w" },
   { to: "/templates", text: "Templates", key: "t" },
   { to: "/tasks", text: "Tasks", words: "ai agent prompt", key: "a" },
 ];
-/** Actions rather than pages: in the palette, and on the pages where they belong. */
+/** Actions, and pages without an entry in the top bar: in the palette, and on the pages where they belong. */
 export const ACTIONS: readonly NavItem[] = [
+  {
+    to: "/workspaces/fleet",
+    text: "Fleet",
+    words: "attached external machines disk memory version rotate",
+  },
+  {
+    to: "/workspaces/idle",
+    text: "Idle workspaces",
+    words: "unused cost savings autostop",
+  },
   {
     to: "/workspaces/attach",
     text: "Attach a machine",

@@ -57,6 +57,10 @@ const ORGANIZATION: RouteObject[] = [
 ];
 
 const DEPLOYMENT: RouteObject[] = [
+  page(
+    "users/:user/access",
+    async () => (await import("../../pages/people/access/AccessPage")).AccessPage,
+  ),
   index(async () => (await import("../../pages/deployment/DeploymentLayout")).ToFirstPage),
   page("overview", async () => (await import("../../pages/deployment/OverviewPage")).OverviewPage),
   page("roles", async () => (await import("../../pages/deployment/SiteRolesPage")).SiteRolesPage),

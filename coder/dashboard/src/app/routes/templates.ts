@@ -26,6 +26,7 @@ const TABS: RouteObject[] = [
   page("versions", async () => (await import("../../pages/templates/VersionsPage")).VersionsPage),
   page("embed", async () => (await import("../../pages/templates/EmbedPage")).EmbedPage),
   page("insights", async () => (await import("../../pages/templates/InsightsPage")).InsightsPage),
+  page("builds", async () => (await import("../../pages/templates/builds/BuildsPage")).BuildsPage),
   page(
     "prebuilds",
     async () => (await import("../../pages/templates/PrebuildsPage")).PrebuildsPage,

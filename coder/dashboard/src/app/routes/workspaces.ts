@@ -4,6 +4,7 @@ import type { RouteObject } from "react-router";
 import { around, index, page } from "./page";
 
 export const workspaceRoutes: RouteObject[] = [
+  page("/home", async () => (await import("../../pages/workspaces/home/HomePage")).HomePage),
   page(
     "/workspaces",
     async () => (await import("../../pages/workspaces/WorkspacesPage")).WorkspacesPage,
@@ -11,6 +12,14 @@ export const workspaceRoutes: RouteObject[] = [
   page(
     "/workspaces/attach",
     async () => (await import("../../pages/workspaces/AttachPage")).AttachPage,
+  ),
+  page(
+    "/workspaces/fleet",
+    async () => (await import("../../pages/workspaces/fleet/FleetPage")).FleetPage,
+  ),
+  page(
+    "/workspaces/idle",
+    async () => (await import("../../pages/workspaces/idle/IdlePage")).IdlePage,
   ),
   page(
     "/:owner/:workspace",

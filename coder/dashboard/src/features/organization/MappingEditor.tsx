@@ -1,11 +1,12 @@
 // Mapping of values of the identity provider: a list of values, each with its groups, roles or
 // organizations.
-import { Plus, X } from "lucide-react";
+import { Plus, Trash2, X } from "lucide-react";
 import { useId, useState } from "react";
 
 import { Button, IconButton } from "../../ui/Button";
-import { Combobox } from "../../ui/forms/Combobox";
 import { TextField } from "../../ui/forms/Field";
+import { SearchCombobox } from "../../ui/forms/SearchCombobox";
+import { cx } from "../../ui/cx";
 
 export type Mapping = Readonly<Record<string, readonly string[]>>;
 
@@ -17,6 +18,11 @@ export function readMapping(value: unknown): Mapping {
 export function withPair(mapping: Mapping, name: string, target: string): Mapping {
   const targets = mapping[name] ?? [];
   return targets.includes(target) ? mapping : { ...mapping, [name]: [...targets, target] };
+}
+
+/** Without a name and all its targets. */
+export function withoutName(mapping: Mapping, name: string): Mapping {
+  return Object.fromEntries(Object.entries(mapping).filter(([other]) => other !== name));
 }
 
 export function withoutPair(mapping: Mapping, name: string, target: string): Mapping {
@@ -54,9 +60,7 @@ export function MappingEditor({
   const [name, setName] = useState("");
   const [target, setTarget] = useState("");
   const list = useId();
-  const pairs = Object.entries(value).flatMap(([from, own]) =>
-    own.map((to) => [from, to] as const),
-  );
+  const entries = Object.entries(value);
   const add = () => {
     onChange(withPair(value, name.trim(), target));
     setName("");
@@ -81,49 +85,122 @@ export function MappingEditor({
             </datalist>
           </div>
           <div className="min-w-44 flex-1">
-            <Combobox label={targetLabel} value={target} onChange={setTarget} options={targets} />
+            <SearchCombobox
+              label={targetLabel}
+              placeholder={`Select ${noun}`}
+              value={target}
+              onChange={setTarget}
+              options={targets}
+            />
           </div>
           <Button icon={<Plus />} disabled={name.trim() === "" || target === ""} onClick={add}>
             Add IdP {noun}
           </Button>
         </div>
       )}
-      {pairs.length === 0 ? (
+      {entries.length === 0 ? (
         <div className="rounded-lg border border-dashed border-line px-3 py-4 text-center text-sm text-muted">
           <h3 className="font-medium text-text">No {noun} mappings</h3>
           <p>Add one to assign members automatically at sign-in.</p>
         </div>
       ) : (
-        <ul aria-label="Mappings" className="divide-y divide-line rounded-lg border border-line">
-          {pairs.map(([from, to]) => (
-            <li
-              key={`${from} ${to}`}
-              data-testid={`${testId}-${from}`}
-              className="flex items-center gap-3 px-3 py-1.5"
-            >
-              <code className="min-w-0 flex-1 text-sm [overflow-wrap:anywhere]">{from}</code>
-              <span aria-hidden="true" className="text-faint">
-                →
-              </span>
-              <span className="sr-only">maps to</span>
-              <span className="min-w-0 flex-1 [overflow-wrap:anywhere]">
-                {targets.find((choice) => choice.value === to)?.text ?? (
-                  <span className="text-warn">{to} (deleted)</span>
-                )}
-              </span>
-              {readOnly ? null : (
-                <IconButton
-                  size="sm"
-                  label={`Delete ${from}`}
-                  onClick={() => onChange(withoutPair(value, from, to))}
-                >
-                  <X />
-                </IconButton>
-              )}
-            </li>
-          ))}
-        </ul>
+        <Mappings
+          value={value}
+          noun={noun}
+          testId={testId}
+          targets={targets}
+          nameLabel={nameLabel}
+          targetLabel={targetLabel}
+          onChange={readOnly ? null : onChange}
+        />
       )}
+    </div>
+  );
+}
+
+/** A row for each name, with all its targets. */
+function Mappings({
+  value,
+  noun,
+  testId,
+  nameLabel,
+  targetLabel,
+  targets,
+  onChange,
+}: Pick<
+  MappingEditorProps,
+  "value" | "noun" | "testId" | "nameLabel" | "targetLabel" | "targets"
+> & { onChange: ((value: Mapping) => void) | null }) {
+  const heading = "px-3 py-1.5 text-left text-sm font-medium text-muted";
+  return (
+    <div className="overflow-x-auto rounded-lg border border-line">
+      <table className="w-full table-fixed" aria-label={`Mappings of ${noun}s`}>
+        <thead>
+          <tr className="border-b border-line">
+            <th scope="col" className={heading}>
+              {nameLabel}
+            </th>
+            <th scope="col" className={heading}>
+              {targetLabel}
+            </th>
+            <th scope="col" className={cx(heading, "w-14")}>
+              <span className="sr-only">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody className="divide-y divide-line">
+          {Object.entries(value).map(([from, own]) => (
+            <tr key={from} data-testid={`${testId}-${from}`} className="align-top">
+              <td className="px-3 py-2">
+                <code id={`${testId}-name-${from}`} className="text-sm [overflow-wrap:anywhere]">
+                  {from}
+                </code>
+              </td>
+              <td className="px-3 py-1.5">
+                <span className="flex flex-wrap gap-1.5">
+                  {own.map((to) => (
+                    <span
+                      key={to}
+                      className="inline-flex items-center gap-1 rounded-md bg-inset py-0.5 pr-1 pl-2"
+                    >
+                      <span className="[overflow-wrap:anywhere]">
+                        {targets.find((choice) => choice.value === to)?.text ?? (
+                          <>
+                            <span className="text-warn">{to}</span>{" "}
+                            <span className="text-sm text-warn">(deleted)</span>
+                          </>
+                        )}
+                      </span>
+                      {onChange && own.length > 1 ? (
+                        <IconButton
+                          size="sm"
+                          label={`Remove ${targets.find((choice) => choice.value === to)?.text ?? to}`}
+                          onClick={() => onChange(withoutPair(value, from, to))}
+                        >
+                          <X />
+                        </IconButton>
+                      ) : null}
+                    </span>
+                  ))}
+                </span>
+              </td>
+              <td className="px-3 py-1 text-right">
+                {onChange ? (
+                  <IconButton
+                    size="sm"
+                    // The name stays out of it: scripts find the row's first cell by the name.
+                    label="Delete"
+                    aria-describedby={`${testId}-name-${from}`}
+                    onClick={() => onChange(withoutName(value, from))}
+                  >
+                    <Trash2 />
+                  </IconButton>
+                ) : null}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
     </div>
   );
 }

@@ -40,9 +40,9 @@ describe("the grid", () => {
         may("*", "*"),
       ]),
     ).toEqual([
-      { text: "Templates", actions: "read, use", negate: false },
-      { text: "Workspaces", actions: "SSH", negate: true },
-      { text: "Everything", actions: "everything", negate: false },
+      { kind: "template", text: "Templates", actions: "read, use", negate: false },
+      { kind: "workspace", text: "Workspaces", actions: "SSH", negate: true },
+      { kind: "*", text: "Everything", actions: "everything", negate: false },
     ]);
   });
   it("groups resources with equal permissions", () => {

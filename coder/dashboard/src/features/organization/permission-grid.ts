@@ -175,11 +175,15 @@ export function byActions(
 /** "Workspaces: read, stop": a role in a few lines. */
 export function summary(
   permissions: readonly Permission[],
-): { text: string; actions: string; negate: boolean }[] {
-  const rows = new Map<string, { text: string; actions: string[]; negate: boolean }>();
+): { kind: string; text: string; actions: string; negate: boolean }[] {
+  const rows = new Map<
+    string,
+    { kind: string; text: string; actions: string[]; negate: boolean }
+  >();
   for (const permission of permissions) {
     const key = `${permission.resource_type} ${permission.negate}`;
     const row = rows.get(key) ?? {
+      kind: permission.resource_type as string,
       text:
         permission.resource_type === "*"
           ? "Everything"

@@ -5,7 +5,7 @@ import type { PreviewParameter } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
 import { Combobox } from "../../ui/forms/Combobox";
-import { Checkbox, Switch } from "../../ui/forms/Toggle";
+import { ButtonCheckbox, Switch } from "../../ui/forms/Toggle";
 import { RadioCards } from "../../ui/forms/RadioCards";
 import { TextArea, TextField } from "../../ui/forms/Field";
 import { Notice } from "../../ui/Notice";
@@ -80,7 +80,7 @@ function Control({ parameter, value, onChange, disabled, tags }: ControlProps) {
   switch (parameter.form_type) {
     case "checkbox":
       return (
-        <Checkbox
+        <ButtonCheckbox
           label={label}
           hint={hint}
           checked={bool}

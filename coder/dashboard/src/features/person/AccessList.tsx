@@ -5,7 +5,8 @@ import { useState } from "react";
 import { Avatar } from "../../ui/Avatar";
 import { Button, IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
-import { Combobox, type Choice } from "../../ui/forms/Combobox";
+import type { Choice } from "../../ui/forms/Combobox";
+import { SearchCombobox } from "../../ui/forms/SearchCombobox";
 import { Empty } from "../../ui/Empty";
 import { SelectField } from "../../ui/forms/Field";
 
@@ -76,13 +77,13 @@ export function AccessList({
       {readOnly ? null : (
         <div className="flex flex-wrap items-end gap-2">
           <div className="min-w-60 flex-1">
-            <Combobox
+            <SearchCombobox
               label="User or group"
               value={chosen}
               onChange={setChosen}
               onSearch={onSearch}
               options={choices}
-              placeholder="Search for users or groups"
+              placeholder="Search for user or group"
             />
           </div>
           <div className="w-36">

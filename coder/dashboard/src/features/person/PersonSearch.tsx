@@ -7,7 +7,7 @@ import { members } from "../../api/queries/organizations";
 import { users } from "../../api/queries/people";
 import { Avatar } from "../../ui/Avatar";
 import { Button } from "../../ui/Button";
-import { Combobox } from "../../ui/forms/Combobox";
+import { SearchCombobox } from "../../ui/forms/SearchCombobox";
 
 const SHOWN = 50; // the server returns more as the user types
 
@@ -61,13 +61,14 @@ export function PersonSearch({ exclude: without, onAdd, organization }: PersonSe
   return (
     <div className="mb-4 flex flex-wrap items-end gap-2">
       <div className="min-w-60 max-w-md flex-1">
-        <Combobox
+        <SearchCombobox
           label="User"
           hideLabel
           value={chosen}
           onChange={setChosen}
           onSearch={setText}
           placeholder="User email or username"
+          empty="No users found"
           options={offered.map((person) => ({
             value: person.id,
             text: person.username,

@@ -6,10 +6,12 @@ import type { FilterMenu } from "../../ui/lists/FilterBar";
 
 const SHOWN = 25; // typing finds the rest
 
-export function peopleMenu(term: string, label: string): FilterMenu {
+/** `any` is the text of the button without a choice. */
+export function peopleMenu(term: string, label: string, any = label): FilterMenu {
   return {
     term,
     label,
+    any,
     options: [{ value: "me", text: "Me" }],
     find: (text) => ({
       queryKey: ["users", "menu", text],

@@ -10,7 +10,7 @@ import { isTheme, type Theme } from "../../features/appearance/theme";
 import { Section } from "../../ui/Card";
 import { cx } from "../../ui/cx";
 import { Failure } from "../../ui/Failure";
-import { SelectField } from "../../ui/forms/Field";
+import { Combobox } from "../../ui/forms/Combobox";
 import { RadioCards } from "../../ui/forms/RadioCards";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
@@ -86,28 +86,29 @@ function Choices({ settings }: { settings: UserAppearanceSettings }) {
     <Stack>
       <Section title="Theme">
         <Stack className="gap-6">
-          <SelectField
-            label="Theme mode"
-            className="max-w-72"
-            value={single ? "single" : "sync"}
-            onChange={(mode) =>
-              mode === "sync"
-                ? save({
-                    theme_mode: "sync",
-                    theme_preference: "auto",
-                    theme_light: light,
-                    theme_dark: dark,
-                  })
-                : saveSingle(isTheme(now) ? now : "light")
-            }
-            hint={
-              single ? "Always uses the same theme." : "Follows your system's light or dark mode."
-            }
-            options={[
-              ["sync", "Sync with system"],
-              ["single", "Single theme"],
-            ]}
-          />
+          <div className="max-w-72">
+            <Combobox
+              label="Theme mode"
+              value={single ? "single" : "sync"}
+              onChange={(mode) =>
+                mode === "sync"
+                  ? save({
+                      theme_mode: "sync",
+                      theme_preference: "auto",
+                      theme_light: light,
+                      theme_dark: dark,
+                    })
+                  : saveSingle(isTheme(now) ? now : "light")
+              }
+              hint={
+                single ? "Always uses the same theme." : "Follows your system's light or dark mode."
+              }
+              options={[
+                { value: "sync", text: "Sync with system" },
+                { value: "single", text: "Single theme" },
+              ]}
+            />
+          </div>
           {single ? (
             <ThemeGrid
               legend="Theme"

@@ -16,6 +16,7 @@ import { useForm } from "../../ui/forms/form";
 import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
+import { toast } from "../../ui/toast";
 import { useTitle } from "../../ui/title";
 import { daysToNs, daysUntil, lifetimes, SCOPE_TEXTS } from "./token-words";
 import { counted } from "../../lib/words";
@@ -93,6 +94,7 @@ function TokenForm({
       };
       const { key } = await post<GenerateAPIKeyResponse>("/api/v2/users/me/keys/tokens", request);
       await queries.invalidateQueries({ queryKey: ["users", "me", "keys"] });
+      toast.done(`Token "${values.token_name}" created successfully.`);
       onMade({ name: values.token_name, value: key });
     },
     (values) => ({

@@ -63,7 +63,8 @@ function Options({ page }: { page: OptionsPage }) {
   const matches = (config.data?.options ?? []).filter(
     (option) =>
       onPage(option, page) &&
-      !option.hidden &&
+      // Each page shows all options of its groups, as the original does; the list of all is long enough.
+      !(option.hidden && page === "all") &&
       `${option.name} ${option.flag ?? ""} ${option.env ?? ""} ${option.description ?? ""}`
         .toLowerCase()
         .includes(needle),
@@ -76,7 +77,7 @@ function Options({ page }: { page: OptionsPage }) {
       />
       <FilterBar
         label="Search settings"
-        placeholder="Search by name, flag or variable"
+        placeholder="by name, flag or variable"
         filter={filter}
         onChange={(next) => show(next)}
       />
@@ -113,52 +114,54 @@ export function OptionTable({
   options: readonly DeploymentOption[];
 }) {
   return (
-    <table aria-label={label} className="options-table block w-full sm:table sm:table-fixed">
-      <thead className="sr-only">
-        <tr>
-          <th scope="col">Option</th>
-          <th scope="col">Value</th>
-        </tr>
-      </thead>
-      <tbody className="block divide-y divide-line sm:table-row-group">
-        {options
-          .map((option) => ({ option, source: sourceOf(option) }))
-          .map(({ option, source }) => (
-            <tr
-              key={option.name}
-              className={`block align-top sm:table-row option-${option.flag ?? ""}`}
-            >
-              <td className="block px-5 py-3 max-sm:pb-0 sm:table-cell sm:w-3/5">
-                <p className="option-name font-medium [overflow-wrap:anywhere]">{option.name}</p>
-                {option.description ? (
-                  <p className="text-sm text-muted [overflow-wrap:anywhere]">
-                    {option.description}
+    <div className="options-table">
+      <table aria-label={label} className="block w-full sm:table sm:table-fixed">
+        <thead className="sr-only">
+          <tr>
+            <th scope="col">Option</th>
+            <th scope="col">Value</th>
+          </tr>
+        </thead>
+        <tbody className="block divide-y divide-line sm:table-row-group">
+          {options
+            .map((option) => ({ option, source: sourceOf(option) }))
+            .map(({ option, source }) => (
+              <tr
+                key={option.name}
+                className={`block align-top sm:table-row option-${option.flag ?? ""}`}
+              >
+                <td className="block px-5 py-3 max-sm:pb-0 sm:table-cell sm:w-3/5">
+                  <p className="option-name font-medium [overflow-wrap:anywhere]">{option.name}</p>
+                  {option.description ? (
+                    <p className="text-sm text-muted [overflow-wrap:anywhere]">
+                      {option.description}
+                    </p>
+                  ) : null}
+                  <p className="mt-1 flex flex-wrap gap-x-3 font-mono text-xs text-faint [overflow-wrap:anywhere]">
+                    {option.flag ? <span>--{option.flag}</span> : null}
+                    {option.env ? <span>{option.env}</span> : null}
                   </p>
-                ) : null}
-                <p className="mt-1 flex flex-wrap gap-x-3 font-mono text-xs text-faint [overflow-wrap:anywhere]">
-                  {option.flag ? <span>--{option.flag}</span> : null}
-                  {option.env ? <span>{option.env}</span> : null}
-                </p>
-              </td>
-              <td className="option-value block px-5 py-3 max-sm:pt-1.5 sm:table-cell">
-                <OptionValue option={option} />
-                {isActive(option) === null ? null : (
-                  <span className="ml-1.5 text-sm text-muted">
-                    {isActive(option) ? "(active)" : "(not active)"}
-                  </span>
-                )}
-                {source ? (
-                  <p className="mt-1">
-                    <Tag tone={source === "default" ? "idle" : "accent"}>
-                      {SOURCES[source] ?? source}
-                    </Tag>
-                  </p>
-                ) : null}
-              </td>
-            </tr>
-          ))}
-      </tbody>
-    </table>
+                </td>
+                <td className="option-value block px-5 py-3 max-sm:pt-1.5 sm:table-cell">
+                  <OptionValue option={option} />
+                  {isActive(option) === null ? null : (
+                    <span className="ml-1.5 text-sm text-muted">
+                      {isActive(option) ? "(active)" : "(not active)"}
+                    </span>
+                  )}
+                  {source ? (
+                    <p className="mt-1">
+                      <Tag tone={source === "default" ? "idle" : "accent"}>
+                        {SOURCES[source] ?? source}
+                      </Tag>
+                    </p>
+                  ) : null}
+                </td>
+              </tr>
+            ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 
@@ -181,11 +184,39 @@ function OptionValue({ option }: { option: DeploymentOption }) {
           Disabled
         </span>
       );
+    case "flags":
+      return (
+        <ul className="option-array flex flex-col gap-0.5">
+          {value.items.map(([name, on]) => (
+            <li
+              key={name}
+              className={cx(
+                `option-array-item-${name}`,
+                on ? "option-enabled font-medium" : "option-disabled text-muted",
+                "flex items-center gap-1.5 text-sm [overflow-wrap:anywhere]",
+              )}
+            >
+              {on ? (
+                <Check className="size-4 text-good" aria-label="Enabled" />
+              ) : (
+                <Minus className="size-4" aria-label="Disabled" />
+              )}
+              {name}
+            </li>
+          ))}
+        </ul>
+      );
     case "list":
       return (
         <ul className="option-array flex flex-col gap-0.5">
           {value.items.map((item) => (
-            <li key={item} className="font-mono text-sm [overflow-wrap:anywhere]">
+            <li
+              key={item}
+              className={cx(
+                `option-array-item-${item.split(" → ")[0] ?? item} option-enabled`,
+                "font-mono text-sm [overflow-wrap:anywhere]",
+              )}
+            >
               {item}
             </li>
           ))}
@@ -195,7 +226,7 @@ function OptionValue({ option }: { option: DeploymentOption }) {
       return (
         <code
           className={cx(
-            typeof option.value === "number" && option.annotations?.["format_duration"] !== "true"
+            typeof option.value === "number" && value.text === String(option.value)
               ? "option-value-number"
               : "option-value-string",
             "text-sm [overflow-wrap:anywhere]",

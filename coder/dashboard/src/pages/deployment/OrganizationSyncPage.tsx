@@ -1,5 +1,6 @@
 // Organization membership from claims of the identity provider.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 
 import { get, patch } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
@@ -9,6 +10,7 @@ import { organizations } from "../../api/queries/session";
 import type { OrganizationSyncSettings } from "../../api/types";
 import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
+import { Confirm } from "../../ui/Confirm";
 import { FormProblems, useSettingsForm } from "../../ui/forms/conflict";
 import { Failure } from "../../ui/Failure";
 import { Switch } from "../../ui/forms/Toggle";
@@ -75,6 +77,7 @@ function SyncForm({
       await queries.invalidateQueries({ queryKey: organizationSync.queryKey });
     },
   );
+  const [asking, setAsking] = useState(false);
   const claimChoices = useQuery(claimValues(null, form.values.field)).data ?? [];
   const { values, set, problem } = form;
   return (
@@ -97,7 +100,9 @@ function SyncForm({
               hint="All users also join the default organization."
               disabled={!editable}
               checked={values.organization_assign_default}
-              onChange={(on) => set("organization_assign_default", on)}
+              onChange={(on) =>
+                on ? form.save({ organization_assign_default: true }) : setAsking(true)
+              }
             />
           </Stack>
         </Section>
@@ -113,7 +118,7 @@ function SyncForm({
             readOnly={!editable}
             suggestions={claimChoices}
             value={values.mapping}
-            onChange={(next) => set("mapping", next)}
+            onChange={(mapping) => form.save({ mapping })}
             targets={orgs.map((entry) => ({
               value: entry.id,
               text: entry.display_name || entry.name,
@@ -130,6 +135,17 @@ function SyncForm({
           <p className="text-sm text-muted">You can view these settings but not change them.</p>
         )}
       </Stack>
+      <Confirm
+        open={asking}
+        onClose={() => setAsking(false)}
+        title="Disable default organization assignment?"
+        confirm="Confirm"
+        onConfirm={async () => form.save({ organization_assign_default: false })}
+      >
+        <p>
+          Users whose claims contain no mapped organization then belong to none after they sign in.
+        </p>
+      </Confirm>
     </form>
   );
 }

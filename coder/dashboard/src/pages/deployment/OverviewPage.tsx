@@ -9,12 +9,12 @@ import {
   deploymentConfig,
   deploymentStats,
   experiments,
+  safeExperiments,
   updateCheck,
   userStatusCounts,
 } from "../../api/queries/deployment";
 import { buildInfo } from "../../api/queries/session";
 import { Ago } from "../../ui/Ago";
-import { Tag } from "../../ui/Badge";
 import { Facts, Section } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
 import { Skeleton } from "../../ui/Loading";
@@ -46,9 +46,17 @@ export function OverviewPage() {
   const config = useQuery({ ...deploymentConfig, enabled: may.viewDeploymentConfig });
   const stats = useQuery({ ...deploymentStats, enabled: may.viewDeploymentStats });
   const info = useQuery(buildInfo).data;
+  const available = useQuery(safeExperiments).data ?? [];
   const enabledExperiments = useQuery(experiments).data ?? [];
   if (may.known && !may.viewDeploymentConfig)
     return <PermissionDenied subject="the deployment's settings" />;
+  const experimentRow = config.data?.options.find((option) => option.flag === "experiments");
+  const experimentFlags = Object.fromEntries(
+    [...new Set([...enabledExperiments, ...available])].map((name) => [
+      name,
+      enabledExperiments.includes(name),
+    ]),
+  );
   const shown = SHOWN.flatMap(
     (flag) => config.data?.options.filter((option) => option.flag === flag) ?? [],
   );
@@ -119,15 +127,12 @@ export function OverviewPage() {
             )
           }
         >
-          {enabledExperiments.length === 0 ? null : (
-            <div className="flex flex-wrap gap-1.5">
-              {enabledExperiments.map((name) => (
-                <Tag key={name} tone="accent">
-                  {name}
-                </Tag>
-              ))}
-            </div>
-          )}
+          {experimentRow ? (
+            <OptionTable
+              label="Experiments"
+              options={[{ ...experimentRow, value: experimentFlags }]}
+            />
+          ) : null}
         </Section>
         {config.isError ? (
           <Failure error={config.error} retry={() => void config.refetch()} />

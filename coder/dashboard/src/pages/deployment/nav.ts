@@ -22,7 +22,7 @@ export const DEPLOYMENT: readonly SideGroup[] = [
         allowed: (may) => may.viewUsers,
         words: "people accounts invite",
       },
-      { to: "/deployment/groups", text: "Groups", allowed: (may) => may.viewEveryGroup },
+      { to: "/deployment/groups", text: "Groups", allowed: (may) => may.viewAnyGroup },
       {
         to: "/deployment/roles",
         text: "Roles",

@@ -49,7 +49,9 @@ export function onPage(option: DeploymentOption, page: OptionsPage): boolean {
       return group.startsWith("Introspection");
     case "security":
       return (
-        group.includes("Dangerous") || (option.flag !== undefined && SECURITY.has(option.flag))
+        group.includes("Dangerous") ||
+        group.endsWith("TLS") ||
+        (option.flag !== undefined && SECURITY.has(option.flag))
       );
   }
 }
@@ -91,6 +93,7 @@ export type Shown =
   | { kind: "unset" }
   | { kind: "boolean"; on: boolean }
   | { kind: "list"; items: string[] }
+  | { kind: "flags"; items: [name: string, on: boolean][] }
   | { kind: "text"; text: string };
 
 /** The text for a value. A missing value is a secret: the server never sends those. */
@@ -100,6 +103,8 @@ export function shownValue(option: DeploymentOption): Shown {
   if (isRecord(value) && "Choices" in value && "Value" in value) value = value["Value"];
   if (typeof value === "boolean") return { kind: "boolean", on: value };
   if (value === null || value === undefined || value === "") return { kind: "unset" };
+  if (option.flag === "strict-transport-security" && value === 0)
+    return { kind: "text", text: "Disabled" };
   if (typeof value === "number" && option.annotations?.["format_duration"] === "true")
     return { kind: "text", text: nanoseconds(value) };
   if (Array.isArray(value))
@@ -113,6 +118,8 @@ export function shownValue(option: DeploymentOption): Shown {
         };
   if (isRecord(value)) {
     const entries = Object.entries(value);
+    if (entries.length > 0 && entries.every(([, item]) => typeof item === "boolean"))
+      return { kind: "flags", items: entries as [string, boolean][] };
     return entries.length === 0
       ? { kind: "unset" }
       : {

@@ -1,4 +1,4 @@
-// The groups of the deployment are those of its default organization.
+// The groups of the deployment are those of its default organization, or of the first that the user sees.
 import { useQuery } from "@tanstack/react-query";
 import { Navigate } from "react-router";
 

@@ -1,6 +1,7 @@
 // The groups of an organization.
 import { useQuery } from "@tanstack/react-query";
 import { Plus, UsersRound } from "lucide-react";
+import { useNavigate } from "react-router";
 
 import { groupsOf } from "../../api/queries/people";
 import type { Group } from "../../api/types";
@@ -25,6 +26,7 @@ export function GroupsPage() {
 
 function Groups({ home }: { home: GroupsHome }) {
   const { filter, show } = useListAddress();
+  const navigate = useNavigate();
   const list = useQuery(groupsOf(home.organization.name));
   const needle = filter.trim().toLowerCase();
   const matches = (list.data ?? []).filter((group) =>
@@ -97,7 +99,7 @@ function Groups({ home }: { home: GroupsHome }) {
       />
       <FilterBar
         label="Search groups"
-        placeholder="Search by name"
+        placeholder="by name"
         filter={filter}
         onChange={(next) => show(next)}
       />
@@ -109,6 +111,7 @@ function Groups({ home }: { home: GroupsHome }) {
           data={matches}
           columns={columns}
           rowKey={(group) => group.id}
+          onRowClick={(group) => void navigate(`${home.base}/${encodeURIComponent(group.name)}`)}
           rowTestId={(group) => `group-${group.id}`}
           empty={
             <Empty

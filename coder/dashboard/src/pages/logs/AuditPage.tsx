@@ -94,15 +94,17 @@ export function AuditPage() {
   });
   const orgs = useQuery(organizations).data ?? [];
   const menus: FilterMenu[] = [
-    ...(may.viewUsers ? [peopleMenu("username", "User")] : []),
+    ...(may.viewUsers ? [peopleMenu("username", "User", "All users")] : []),
     {
       term: "action",
       label: "Action",
+      any: "All actions",
       options: ACTIONS.map((value) => ({ value, text: words(value) })),
     },
     {
       term: "resource_type",
       label: "Type",
+      any: "All resource types",
       options: TYPES.map((value) => ({ value, text: words(value) })),
     },
     ...(orgs.length > 1
@@ -110,6 +112,7 @@ export function AuditPage() {
           {
             term: "organization",
             label: "Organization",
+            any: "All organizations",
             options: orgs.map((organization) => ({
               value: organization.name,
               text: organization.display_name || organization.name,

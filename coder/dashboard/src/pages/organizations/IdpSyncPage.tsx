@@ -119,9 +119,7 @@ function useSave(view: OrganizationView, kind: "groups" | "roles") {
 
 function GroupForm({ view, settings }: { view: OrganizationView; settings: GroupSyncSettings }) {
   const save = useSave(view, "groups");
-  const groups = (useQuery(groupsOf(view.organization.name)).data ?? []).filter(
-    (group) => group.id !== view.organization.id,
-  );
+  const groups = useQuery(groupsOf(view.organization.name)).data ?? [];
   const form = useSettingsForm(
     () => get<GroupSyncSettings>(pathOf(view, "groups")),
     groupFields,
@@ -157,7 +155,7 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
               label="Auto create missing groups"
               hint="Creates a group for each name without a mapping."
               checked={values.auto_create_missing_groups}
-              onChange={(on) => set("auto_create_missing_groups", on)}
+              onChange={(on) => form.save({ auto_create_missing_groups: on })}
             />
           </Stack>
         </Section>
@@ -173,7 +171,7 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
             readOnly={!view.may.editSync}
             suggestions={claimChoices}
             value={values.mapping}
-            onChange={(next) => set("mapping", next)}
+            onChange={(mapping) => form.save({ mapping })}
             targets={groups.map((group) => ({
               value: group.id,
               text: group.display_name || group.name,
@@ -229,7 +227,7 @@ function RoleForm({ view, settings }: { view: OrganizationView; settings: RoleSy
             readOnly={!view.may.editSync}
             suggestions={claimChoices}
             value={values.mapping}
-            onChange={(next) => set("mapping", next)}
+            onChange={(mapping) => form.save({ mapping })}
             targets={roles.map((role) => ({
               value: role.name,
               text: role.display_name || role.name,

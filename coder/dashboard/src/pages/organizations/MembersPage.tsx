@@ -145,7 +145,7 @@ function Members({ view }: { view: OrganizationView }) {
       ) : null}
       <FilterBar
         label="Search members"
-        placeholder="Search by name or email"
+        placeholder="by name or email"
         filter={filter}
         onChange={(next) => show(next)}
         problem={problem}
@@ -221,6 +221,7 @@ function MemberRoles({
       failed: `Failed to update the roles of ${member.username}`,
     },
   );
+  const shown = (name: string) => roles.find((role) => role.name === name)?.display_name || name;
   return (
     <div className="flex flex-wrap items-center gap-1">
       {member.global_roles
@@ -230,9 +231,10 @@ function MemberRoles({
             {role.display_name || role.name}
           </Tag>
         ))}
-      {chosen.map((name) => (
-        <Tag key={name}>{roles.find((role) => role.name === name)?.display_name || name}</Tag>
-      ))}
+      {chosen[0] === undefined ? null : <Tag>{shown(chosen[0])}</Tag>}
+      {chosen.length > 1 ? (
+        <Tag title={chosen.slice(1).map(shown).join(", ")}>+{chosen.length - 1} more</Tag>
+      ) : null}
       {chosen.length === 0 && member.global_roles.length === 0 ? <Tag>Member</Tag> : null}
       {view.may.assignRoles && !self ? (
         <RolePicker

@@ -6,7 +6,7 @@ import { useNavigate, useParams } from "react-router";
 import { get, post, put } from "../../api/client";
 import { organizationRoles } from "../../api/queries/organizations";
 import type { AssignableRoles, Permission } from "../../api/types";
-import { Button, ButtonLink } from "../../ui/Button";
+import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { FormProblems, useSettingsForm } from "../../ui/forms/conflict";
 import { Failure } from "../../ui/Failure";
@@ -192,7 +192,7 @@ function Editor({
           </Section>
           {readOnly ? null : (
             <div className="flex justify-end gap-2">
-              <ButtonLink to={list}>Cancel</ButtonLink>
+              <Button onClick={() => void navigate(list)}>Cancel</Button>
               <Button type="submit" variant="primary" busy={form.busy}>
                 {create ? "Create Role" : "Save"}
               </Button>
@@ -233,10 +233,9 @@ function Grid({
               key={row.kind}
               className="grid grid-cols-[14rem_minmax(0,1fr)] gap-x-4 gap-y-2 px-3.5 py-2.5 max-md:grid-cols-1"
             >
-              <label className="flex items-start gap-2.5">
+              <label className="flex items-start gap-2.5" data-testid={row.kind}>
                 <input
                   type="checkbox"
-                  data-testid={row.kind}
                   aria-label={`${row.text}: all actions`}
                   disabled={readOnly}
                   className="mt-0.5 shrink-0"

@@ -155,10 +155,12 @@ function RoleRow({ role, home, menu }: { role: AssignableRoles; home: string; me
         <p className="text-sm text-muted [overflow-wrap:anywhere]">
           {ORGANIZATION_ROLE_HINTS[role.name] ??
             (rows.length === 0
-              ? "No permissions"
+              ? "None"
               : rows
                   .slice(0, 4)
-                  .map((row) => `${row.negate ? "not " : ""}${row.text}: ${row.actions}`)
+                  .map(
+                    (row) => `${row.negate ? "not " : ""}${row.text} (${row.kind}): ${row.actions}`,
+                  )
                   .join(" · ") + (rows.length > 4 ? ` · ${rows.length - 4} more` : ""))}
         </p>
       </div>

@@ -81,7 +81,7 @@ function Settings({ view }: { view: OrganizationView }) {
                 disabled={organization.is_default}
                 onClick={() => setDeleting(true)}
               >
-                Delete organization
+                Delete this organization
               </Button>
             }
           />

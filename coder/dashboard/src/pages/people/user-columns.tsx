@@ -9,6 +9,7 @@ import {
   LogOut,
   Monitor,
   Pencil,
+  ShieldCheck,
   Trash2,
 } from "lucide-react";
 
@@ -168,6 +169,12 @@ function Actions({ user, ask }: { user: User; ask: (user: User, action: UserActi
           View activity
         </MenuItem>
       ) : null}
+      <MenuItem
+        icon={<ShieldCheck />}
+        to={`/deployment/users/${encodeURIComponent(user.username)}/access`}
+      >
+        Review access
+      </MenuItem>
       {may.endAnySession && !isSelf ? (
         <MenuItem icon={<LogOut />} onSelect={() => ask(user, "sessions")}>
           Sessions…

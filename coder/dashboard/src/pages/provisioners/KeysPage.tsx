@@ -198,6 +198,7 @@ function NewKey({
         `/api/v2/organizations/${view.organization.name}/provisionerkeys`,
         { name: values.name, tags: readTags(values.tags) ?? {} },
       );
+      toast.done(`Provisioner key "${values.name}" created successfully.`);
       setKey(created.key);
       await onMade();
     },

@@ -4,32 +4,24 @@ import { Globe2, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
 
 import { PRIMARY } from "../../api/app-base";
-import { post, remove, seg } from "../../api/client";
+import { remove, seg } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
 import { workspaceProxies } from "../../api/queries/health";
-import type {
-  CreateWorkspaceProxyRequest,
-  UpdateWorkspaceProxyResponse,
-  WorkspaceProxy,
-} from "../../api/types";
+import type { WorkspaceProxy } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
-import { StatusText, Tag, type Tone } from "../../ui/Badge";
+import { StatusText, type Tone } from "../../ui/Badge";
 import { Button, IconButton } from "../../ui/Button";
 import { Card } from "../../ui/Card";
-import { CodeBox } from "../../ui/text/CodeBox";
 import { Confirm } from "../../ui/Confirm";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
-import { Dialog } from "../../ui/Dialog";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import { TextField } from "../../ui/forms/Field";
-import { useForm } from "../../ui/forms/form";
-import { IconField } from "../../ui/forms/IconField";
 import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
+import { CreateProxy } from "./CreateProxy";
 import { latencyTone, measure } from "../../features/proxy/latency";
 
 const STATUS: Record<string, readonly [Tone, string]> = {
@@ -66,31 +58,42 @@ export function ProxiesPage() {
   };
   const columns: Column<WorkspaceProxy>[] = [
     {
+      id: "icon",
+      header: "Icon",
+      hidden: true,
+      className: "w-12",
+      cell: (row) => <Avatar name={row.display_name || row.name} src={row.icon_url} square />,
+    },
+    {
       id: "name",
       header: "Proxy",
+      className: "name",
       cell: (row) => (
-        <div className="flex min-w-0 items-center gap-3">
-          <Avatar name={row.display_name || row.name} src={row.icon_url} square />
-          <div className="min-w-0">
-            <p className="font-medium">
-              {row.display_name || row.name} {row.name === PRIMARY ? <Tag>This server</Tag> : null}
-            </p>
-            <p className="text-sm text-muted [overflow-wrap:anywhere]">
-              {row.path_app_url || "not registered"}
-            </p>
-          </div>
-        </div>
+        <>
+          <span className="font-medium">{row.display_name || row.name}</span>
+          {row.name === PRIMARY ? <p className="text-sm text-muted">This server</p> : null}
+        </>
       ),
+    },
+    {
+      id: "url",
+      header: "URL",
+      extra: true,
+      className: "url [overflow-wrap:anywhere]",
+      cell: (row) => row.path_app_url || "not registered",
     },
     {
       id: "status",
       header: "Status",
+      className: "status",
       cell: (row) => {
         const [tone, text] = STATUS[row.status?.status ?? ""] ??
           (row.healthy ? STATUS["ok"] : STATUS["unhealthy"]) ?? ["idle", "Unknown"];
         return (
           <div>
-            <StatusText tone={tone}>{text}</StatusText>
+            <StatusText tone={tone} block>
+              {text}
+            </StatusText>
             {(row.status?.report?.errors ?? []).map((line) => (
               <p key={line} className="text-sm text-bad">
                 {line}
@@ -197,95 +200,4 @@ function Latency({ ms }: { ms: number | null | undefined }) {
       </span>
     );
   return <StatusText tone={latencyTone(ms)}>{Math.max(1, Math.round(ms))} ms</StatusText>;
-}
-
-function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => Promise<void> }) {
-  const [token, setToken] = useState<string | null>(null);
-  const form = useForm(
-    { name: "", display_name: "", icon: "" },
-    async (values: CreateWorkspaceProxyRequest) => {
-      setToken(
-        (await post<UpdateWorkspaceProxyResponse>("/api/v2/workspaceproxies", values)).proxy_token,
-      );
-      await onMade();
-    },
-  );
-  const { values, set, problem } = form;
-  if (token !== null) {
-    const primary = window.location.origin;
-    const own = `https://${values.name}.example.com`;
-    return (
-      <Dialog
-        open
-        held
-        wide
-        onClose={onClose}
-        title={`Proxy ${values.name} created`}
-        actions={
-          <Button variant="primary" onClick={onClose}>
-            Done
-          </Button>
-        }
-      >
-        <Stack>
-          <Notice kind="warning" title="The token is shown once">
-            Anyone with this token can impersonate the proxy and intercept connections to
-            workspaces.
-          </Notice>
-          <CodeBox label="Proxy token" command={token} secret />
-          <p className="text-sm text-muted">Start the proxy on its machine:</p>
-          <CodeBox
-            label="Command that starts the proxy"
-            command={`CODER_PROXY_SESSION_TOKEN=… coder wsproxy server --primary-access-url ${primary} --access-url ${own}`}
-          />
-        </Stack>
-      </Dialog>
-    );
-  }
-  return (
-    <Dialog
-      open
-      held={form.busy}
-      onClose={() => {
-        if (!form.busy) onClose();
-      }}
-      title="Create proxy"
-      actions={
-        <>
-          <Button disabled={form.busy} onClick={onClose}>
-            Cancel
-          </Button>
-          <Button type="submit" form="proxy" variant="primary" busy={form.busy}>
-            Create proxy
-          </Button>
-        </>
-      }
-    >
-      <form id="proxy" onSubmit={form.submit}>
-        <Stack>
-          {form.error ? <Failure error={form.error} /> : null}
-          <TextField
-            label="Name"
-            required
-            placeholder="sydney"
-            value={values.name}
-            problem={problem("name")}
-            onChange={(value) => set("name", value)}
-          />
-          <TextField
-            label="Display name"
-            placeholder="Sydney"
-            value={values.display_name}
-            problem={problem("display_name")}
-            onChange={(value) => set("display_name", value)}
-          />
-          <IconField
-            value={values.icon}
-            problem={problem("icon")}
-            onChange={(value) => set("icon", value)}
-          />
-        </Stack>
-      </form>
-    </Dialog>
-  );
 }

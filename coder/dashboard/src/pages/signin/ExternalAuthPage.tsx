@@ -122,7 +122,7 @@ function Linked({ provider, auth, name }: { provider: string; auth: ExternalAuth
   return (
     <SignInCard
       title={`You've authenticated with ${name}!`}
-      description="You can close this window or continue."
+      description="You are now authenticated. Feel free to close this window!"
     >
       {auth.user ? (
         <div className="flex items-center gap-3 rounded-lg border border-line bg-inset px-3 py-2.5">

@@ -27,7 +27,7 @@ export function SignInCard({
     <>
       <Announcements />
       <main data-stands-alone className="flex flex-1 flex-col items-center px-4 pt-[12vh] pb-10">
-        <img src={logo ?? "/favicon.svg"} alt="" className="mb-5 h-11 max-w-56" />
+        <img src={logo ?? "/favicon.svg"} alt="" className="application-logo mb-5 h-11 max-w-56" />
         <div className="w-full max-w-sm rounded-xl border border-line bg-surface p-6 shadow-card">
           <h1 className="text-xl font-semibold tracking-tight">{title}</h1>
           {description ? (

@@ -49,6 +49,7 @@ export function AttachPage() {
         title={TITLE}
         crumbs={[["Workspaces", "/workspaces"], [TITLE]]}
         description="Turn any server, VM or pod into a workspace with one command."
+        actions={<ButtonLink to="/workspaces/fleet">View the fleet</ButtonLink>}
       />
       {list.isPending ? <SkeletonRows rows={2} /> : null}
       {list.isLoadingError ? (

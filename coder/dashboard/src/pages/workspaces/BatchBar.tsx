@@ -11,7 +11,7 @@ import { Confirm } from "../../ui/Confirm";
 import { cx } from "../../ui/cx";
 import { Notice } from "../../ui/Notice";
 import { toast } from "../../ui/toast";
-import { MOST, settleAll } from "./all-matching";
+import { MOST, settleAll } from "../../features/workspace/all-matching";
 import { isActive } from "../../features/workspace/status";
 import {
   isMissingValues,

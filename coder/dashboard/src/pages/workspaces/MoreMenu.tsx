@@ -25,7 +25,14 @@ import { DeleteWorkspace } from "./DeleteWorkspace";
 import { Duplicate } from "./Duplicate";
 import { workspacePath } from "./paths";
 
-export function MoreMenu({ workspace, may }: { workspace: Workspace; may: WorkspaceRights }) {
+interface MoreMenuProps {
+  workspace: Workspace;
+  may: WorkspaceRights;
+  /** A dialog with a button of its own to the parameters is open: the test id belongs to that. */
+  asking: boolean;
+}
+
+export function MoreMenu({ workspace, may, asking }: MoreMenuProps) {
   const queries = useQueryClient();
   const [dialog, setDialog] = useState<"delete" | "version" | null>(null);
   const mayCreate = useMayCreateWorkspace(workspace.organization_id);
@@ -46,7 +53,7 @@ export function MoreMenu({ workspace, may }: { workspace: Workspace; may: Worksp
         <ButtonLink
           to={`${home}/settings/parameters`}
           icon={<SlidersHorizontal />}
-          data-testid="workspace-parameters"
+          data-testid={asking ? undefined : "workspace-parameters"}
         >
           Parameters
         </ButtonLink>

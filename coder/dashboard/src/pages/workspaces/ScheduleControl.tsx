@@ -26,7 +26,11 @@ export function ScheduleControl({
     mutationFn: (to: Date) =>
       put(`/api/v2/workspaces/${workspace.id}/extend`, { deadline: to.toISOString() }),
     onError: (error) => toast.failed("Failed to change the deadline", error),
-    onSettled: () => queries.invalidateQueries({ queryKey: ["workspace"] }),
+    onSettled: () =>
+      Promise.all([
+        queries.invalidateQueries({ queryKey: ["workspace"] }),
+        queries.invalidateQueries({ queryKey: ["workspaces"] }),
+      ]),
   });
   const settings = `${workspacePath(workspace)}/settings/schedule`;
   if (status !== "running" || !deadline) {

@@ -6,12 +6,14 @@ import { lazy, Suspense, useState, type ReactNode } from "react";
 
 import { useWorkspaceRights } from "../../api/permissions";
 import { versionParameters } from "../../api/queries/templates";
+import { buildParameters } from "../../api/queries/workspaces";
 import type { Workspace } from "../../api/types";
 import { Button } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { toast } from "../../ui/toast";
 import { isActive } from "../../features/workspace/status";
 import {
+  needsValues,
   startBuild,
   startVersion,
   startWorkspace,
@@ -21,7 +23,7 @@ import {
   useBuildAction,
 } from "./builds/builds";
 import { CancelBuild } from "./builds/CancelBuild";
-import { StartConfirm } from "./builds/StartConfirm";
+import { StartConfirm, ValuesConfirm } from "./builds/StartConfirm";
 import { NewerVersion } from "./NewerVersion";
 import { MoreMenu } from "./MoreMenu";
 
@@ -37,7 +39,9 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
   const queries = useQueryClient();
   const build = useBuildAction();
   const may = useWorkspaceRights(workspace);
-  const [confirming, setConfirming] = useState<"update" | "restart" | "start" | null>(null);
+  const [confirming, setConfirming] = useState<
+    "update" | "values" | "restart" | "start" | "ephemeral restart" | null
+  >(null);
   const openForValues = useOpenForValues();
   const { status } = workspace.latest_build;
   const external = workspace.latest_build.has_external_agent === true;
@@ -46,12 +50,26 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
   const failed = (error: Error) => toast.failed("The action failed", error);
   const run = (act: () => Promise<unknown>) =>
     build.mutate(() => openForValues(workspace, startVersion(workspace), act), { onError: failed });
+  const parametersOf = (version: string) =>
+    queries.ensureQueryData(versionParameters(version)).catch(() => []);
+  const isEphemeral = async () =>
+    (await parametersOf(startVersion(workspace))).some((parameter) => parameter.ephemeral);
   const start = async () => {
-    const parameters = await queries
-      .ensureQueryData(versionParameters(startVersion(workspace)))
-      .catch(() => []);
-    if (parameters.some((parameter) => parameter.ephemeral)) setConfirming("start");
+    if (await isEphemeral()) setConfirming("start");
     else run(() => startWorkspace(workspace));
+  };
+  const restart = async () =>
+    setConfirming((await isEphemeral()) ? "ephemeral restart" : "restart");
+  const update = async () => {
+    const [parameters, values] = await Promise.all([
+      parametersOf(workspace.template_active_version_id),
+      queries.fetchQuery(buildParameters(workspace.latest_build.id)),
+    ]);
+    if (needsValues(parameters, values)) setConfirming("values");
+    else
+      await openForValues(workspace, workspace.template_active_version_id, () =>
+        build.mutateAsync(() => updateToActive(workspace)),
+      );
   };
   const canStart = status === "stopped" || status === "failed" || status === "canceled";
   const button = (
@@ -118,7 +136,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
                 "Restart",
                 <RotateCw />,
                 "workspace-restart-button",
-                () => setConfirming("restart"),
+                () => void restart(),
                 status === "running",
               )
             : null}
@@ -136,12 +154,29 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
         </>
       )}
       <CancelBuild workspace={workspace} />
-      <MoreMenu workspace={workspace} may={may} />
+      <MoreMenu
+        workspace={workspace}
+        may={may}
+        asking={confirming === "start" || confirming === "ephemeral restart"}
+      />
       <StartConfirm
         open={confirming === "start"}
         workspace={workspace}
+        verb="start"
         onClose={() => setConfirming(null)}
-        onStart={() => run(() => startWorkspace(workspace))}
+        onContinue={() => run(() => startWorkspace(workspace))}
+      />
+      <StartConfirm
+        open={confirming === "ephemeral restart"}
+        workspace={workspace}
+        verb="restart"
+        onClose={() => setConfirming(null)}
+        onContinue={() => run(() => stopThenStart(workspace))}
+      />
+      <ValuesConfirm
+        open={confirming === "values"}
+        workspace={workspace}
+        onClose={() => setConfirming(null)}
       />
       <Confirm
         open={confirming === "restart"}
@@ -157,15 +192,11 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
       </Confirm>
       <Confirm
         open={confirming === "update"}
-        onClose={() => setConfirming(null)}
+        onClose={() => setConfirming((now) => (now === "update" ? null : now))}
         danger={false}
         title={`Update ${workspace.name}?`}
         confirm="Update"
-        onConfirm={() =>
-          openForValues(workspace, workspace.template_active_version_id, () =>
-            build.mutateAsync(() => updateToActive(workspace)),
-          )
-        }
+        onConfirm={update}
       >
         <NewerVersion workspace={workspace} />
         The workspace is rebuilt with the active version of its template. Running processes end;

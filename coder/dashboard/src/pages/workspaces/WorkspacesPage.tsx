@@ -22,7 +22,7 @@ import { useListView } from "../../ui/lists/list-view";
 import { Pager } from "../../ui/lists/Pager";
 import { useTitle } from "../../ui/title";
 import { EXTERNAL_STARTER } from "../../features/template/paths";
-import { allMatching, unique } from "./all-matching";
+import { allMatching, unique } from "../../features/workspace/all-matching";
 import { NewWorkspace } from "./NewWorkspace";
 import { RightsOfList } from "./rights";
 import { COLUMNS } from "./workspace-columns";

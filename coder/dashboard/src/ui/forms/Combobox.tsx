@@ -1,20 +1,13 @@
 // A choice out of many with a search field: users, templates, parameters with thousands of options.
-import { Check, ChevronsUpDown } from "lucide-react";
+import { ChevronsUpDown } from "lucide-react";
 import { Popover as Radix } from "radix-ui";
-import { useId, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
+import { useId, useState, type ReactNode } from "react";
 
+import { ChoiceOptions, useChoices, type Choice } from "./choices";
 import { describedBy, Field, INPUT } from "./Field";
 import { cx } from "../cx";
-import { keyOf } from "../keys";
 
-export interface Choice {
-  value: string;
-  text: string;
-  hint?: string | undefined;
-  icon?: ReactNode;
-}
-
-const SHOWN = 100; // the number of options shown; the search reaches the rest
+export type { Choice } from "./choices";
 
 interface ComboboxProps {
   label: ReactNode;
@@ -108,53 +101,13 @@ export function Combobox(props: ComboboxProps) {
   );
 }
 
-function isMatch(option: Choice, text: string): boolean {
-  return `${option.text} ${option.value} ${option.hint ?? ""}`
-    .toLowerCase()
-    .includes(text.trim().toLowerCase());
-}
-
 type ChoiceListProps = Pick<ComboboxProps, "value" | "options" | "onChange" | "onSearch"> & {
   id: string;
 };
 
 /** A search field above its results: the content of a combobox, and of a menu too long to read. */
 export function ChoiceList({ id, value, options, onChange, onSearch }: ChoiceListProps) {
-  const [text, setText] = useState("");
-  /** The option that the user has moved to; null for none yet. */
-  const [marked, setMarked] = useState<number | null>(() => {
-    const position = options.findIndex((option) => option.value === value);
-    return position < 0 ? null : position;
-  });
-  const list = useRef<HTMLUListElement>(null);
-  const results = useMemo(() => {
-    if (text.trim() === "") return options;
-    const matching = options.filter((option) => isMatch(option, text));
-    // The server matches more than the displayed text, such as a full name: its results come after the
-    // visible matches.
-    return onSearch
-      ? [...matching, ...options.filter((option) => !matching.includes(option))]
-      : matching;
-  }, [options, text, onSearch]);
-  const shown = results.slice(0, SHOWN);
-  // While the answer to the typed text is pending, the list belongs to the previous text: Enter
-  // selects nothing.
-  const at = marked ?? (text.trim() === "" || (shown[0] && isMatch(shown[0], text)) ? 0 : -1);
-  const move = (to: number) => {
-    const next = Math.min(Math.max(0, to), shown.length - 1);
-    setMarked(next);
-    list.current?.children[next]?.scrollIntoView({ block: "nearest" });
-  };
-  const key = (event: KeyboardEvent) => {
-    const pressed = keyOf(event);
-    if (pressed === "ArrowDown") move(at + 1);
-    else if (pressed === "ArrowUp") move(at - 1);
-    else if (pressed === "Enter") {
-      const option = shown[at];
-      if (option) onChange(option.value);
-    } else return;
-    event.preventDefault();
-  };
+  const choices = useChoices({ id, value, options, onChange, onSearch });
   return (
     <>
       <input
@@ -163,62 +116,14 @@ export function ChoiceList({ id, value, options, onChange, onSearch }: ChoiceLis
         aria-label="Search options"
         role="searchbox"
         aria-controls={`${id}-list`}
-        aria-activedescendant={shown[at] ? `${id}-${at}` : undefined}
-        value={text}
+        aria-activedescendant={choices.active}
+        value={choices.text}
         placeholder="Type to search"
-        onKeyDown={key}
-        onChange={(event) => {
-          setText(event.target.value);
-          setMarked(null);
-          onSearch?.(event.target.value);
-        }}
+        onKeyDown={choices.onKey}
+        onChange={(event) => choices.search(event.target.value)}
         className="h-9 w-full border-b border-line bg-transparent px-3 text-base outline-none"
       />
-      <ul
-        id={`${id}-list`}
-        ref={list}
-        role="listbox"
-        aria-label="Options"
-        className="max-h-64 overflow-y-auto p-1"
-      >
-        {shown.map((option, index) => (
-          // The keyboard works through the search field, as in the combobox pattern.
-          // eslint-disable-next-line jsx-a11y/click-events-have-key-events
-          <li
-            key={option.value}
-            id={`${id}-${index}`}
-            role="option"
-            aria-selected={option.value === value}
-            onClick={() => onChange(option.value)}
-            onMouseMove={() => setMarked(index)}
-            className={cx(
-              "flex cursor-pointer items-center gap-2 rounded-md px-2.5 py-1.5",
-              index === at && "bg-hover",
-            )}
-          >
-            {option.icon}
-            <span className="min-w-0 flex-1">
-              <span className="block truncate">{option.text}</span>
-              {option.hint ? (
-                <span className="block truncate text-sm text-muted">{option.hint}</span>
-              ) : null}
-            </span>
-            {option.value === value ? (
-              <Check className="size-4 shrink-0 text-accent-text" aria-hidden="true" />
-            ) : null}
-          </li>
-        ))}
-      </ul>
-      {shown.length === 0 ? (
-        <p role="status" className="px-3 pb-3 text-sm text-muted">
-          No results
-        </p>
-      ) : null}
-      {results.length > SHOWN ? (
-        <p className="border-t border-line px-3 py-1.5 text-sm text-muted">
-          {(results.length - SHOWN).toLocaleString()} more: type to narrow the list.
-        </p>
-      ) : null}
+      <ChoiceOptions id={id} value={value} choices={choices} onChange={onChange} />
     </>
   );
 }

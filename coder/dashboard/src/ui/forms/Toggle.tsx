@@ -1,5 +1,6 @@
 // Yes or no: a checkbox, and a switch for changes that take effect at once.
-import { Switch as RadixSwitch } from "radix-ui";
+import { Check } from "lucide-react";
+import { Checkbox as RadixCheckbox, Switch as RadixSwitch } from "radix-ui";
 import { useId, type ReactNode } from "react";
 
 import { cx } from "../cx";
@@ -13,6 +14,7 @@ interface ToggleProps {
   onChange: (checked: boolean) => void;
   disabled?: boolean;
   testId?: string;
+  id?: string;
 }
 
 export function Checkbox({
@@ -22,8 +24,10 @@ export function Checkbox({
   onChange,
   disabled,
   testId,
+  id: given,
 }: Omit<ToggleProps, "hideLabel">) {
-  const id = useId();
+  const own = useId();
+  const id = given ?? own;
   return (
     <div className="flex items-start gap-2.5">
       <input
@@ -50,6 +54,40 @@ export function Checkbox({
   );
 }
 
+/** A checkbox that is a button with that role, and an input in its form: scripts click buttons. */
+export function ButtonCheckbox({ label, hint, checked, onChange, disabled = false }: ToggleProps) {
+  const id = useId();
+  return (
+    <div className="flex items-start gap-2.5">
+      <RadixCheckbox.Root
+        id={id}
+        checked={checked}
+        onCheckedChange={(on) => onChange(on === true)}
+        disabled={disabled}
+        aria-describedby={hint ? `${id}-hint` : undefined}
+        className={cx(
+          "mt-0.5 grid size-4 shrink-0 place-items-center rounded-sm border border-line-strong bg-surface",
+          "disabled:opacity-50 data-[state=checked]:border-accent data-[state=checked]:bg-accent",
+        )}
+      >
+        <RadixCheckbox.Indicator className="text-on-accent">
+          <Check className="size-3.5" aria-hidden="true" />
+        </RadixCheckbox.Indicator>
+      </RadixCheckbox.Root>
+      <div className="min-w-0">
+        <label htmlFor={id} className="font-medium">
+          {label}
+        </label>
+        {hint ? (
+          <div id={`${id}-hint`} className="text-sm text-muted">
+            {hint}
+          </div>
+        ) : null}
+      </div>
+    </div>
+  );
+}
+
 export function Switch({
   label,
   hint,
@@ -58,8 +96,10 @@ export function Switch({
   onChange,
   disabled = false,
   testId,
+  id: given,
 }: ToggleProps) {
-  const id = useId();
+  const own = useId();
+  const id = given ?? own;
   return (
     <div className={cx("flex items-start", !hideLabel && "gap-3")}>
       <RadixSwitch.Root

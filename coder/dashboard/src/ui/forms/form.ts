@@ -16,6 +16,8 @@ export interface Form<T> {
   busy: boolean;
   dirty: boolean;
   submit: (event?: FormEvent) => void;
+  /** Set values and submit the form with them: for changes that take effect at once. */
+  save(changes: Partial<T>): void;
 }
 
 type Problems<T> = Partial<Record<keyof T & string, string>>;
@@ -52,8 +54,8 @@ export function useForm<T extends object>(
     setValues((old) => ({ ...old, [name]: value }));
     setProblems((old) => ({ ...old, [name]: undefined }));
   };
-  const run = async () => {
-    const problemsFound = check?.(values) ?? {};
+  const run = async (sent: T) => {
+    const problemsFound = check?.(sent) ?? {};
     setProblems(problemsFound);
     setError(null);
     setRefused(null);
@@ -63,11 +65,11 @@ export function useForm<T extends object>(
     }
     setBusy(true);
     try {
-      await send(values);
-      setStart(values);
+      await send(sent);
+      setStart(sent);
     } catch (caught) {
       const failure = caught instanceof Error ? caught : new Error(String(caught));
-      const fieldProblems = failure instanceof ApiError ? problemsOf<T>(failure, values) : {};
+      const fieldProblems = failure instanceof ApiError ? problemsOf<T>(failure, sent) : {};
       const elsewhere =
         failure instanceof ApiError &&
         failure.validations.length > 0 &&
@@ -95,7 +97,12 @@ export function useForm<T extends object>(
     submit: (event) => {
       event?.preventDefault();
       if (event?.currentTarget instanceof Element) element.current = event.currentTarget;
-      if (!busy) void run();
+      if (!busy) void run(values);
+    },
+    save: (changes) => {
+      const next = { ...values, ...changes };
+      setValues(next);
+      if (!busy) void run(next);
     },
   };
 }

@@ -39,6 +39,8 @@ interface DataTableProps<T> {
   columns: readonly Column<T>[];
   rowKey: (row: T) => string;
   rowTestId?: (row: T) => string;
+  /** A click on a row's free space does this; the row has a link for keyboards besides. */
+  onRowClick?: (row: T) => void;
   selection?: {
     selected: Selected;
     onChange: (selected: Selected) => void;
@@ -58,6 +60,7 @@ export function DataTable<T>({
   columns,
   rowKey,
   rowTestId,
+  onRowClick,
   selection,
   empty,
   footer,
@@ -139,7 +142,19 @@ export function DataTable<T>({
               <Fragment key={key}>
                 <tr
                   data-testid={rowTestId?.(row)}
-                  className={cx("not-first:border-t not-first:border-line", tone)}
+                  className={cx(
+                    "not-first:border-t not-first:border-line",
+                    tone,
+                    onRowClick && "cursor-pointer",
+                  )}
+                  onClick={
+                    onRowClick &&
+                    ((event) => {
+                      const target = event.target as Element;
+                      if (!target.closest("a, button, input, label, [role=dialog]"))
+                        onRowClick(row);
+                    })
+                  }
                 >
                   {selection ? (
                     <td className="pl-4">

@@ -19,6 +19,8 @@ export interface FilterMenu {
   /** The key of the query language: `status` writes `status:running`. */
   term: string;
   label: string;
+  /** The button's text without a choice: "All users". */
+  any?: string;
   options: readonly Choice[];
   /** Searches the server beyond `options`: for fields with possibly thousands of values. */
   find?: (text: string) => Found;
@@ -109,7 +111,7 @@ export function FilterBar({
             value={text}
             spellCheck={false}
             autoComplete="off"
-            placeholder={placeholder}
+            placeholder={`Search... ${placeholder}`}
             data-shortcut="/"
             aria-invalid={problem ? true : undefined}
             onChange={(event) => setText(event.target.value)}
@@ -197,7 +199,7 @@ const ANY: Choice = { value: "", text: "Any" };
 function MenuName({ menu, chosen }: { menu: FilterMenu; chosen: string | null }) {
   return (
     <span className="max-w-36 truncate">
-      {chosen === null ? menu.label : `${menu.label}: ${chosen}`}
+      {chosen === null ? (menu.any ?? menu.label) : `${menu.label}: ${chosen}`}
     </span>
   );
 }

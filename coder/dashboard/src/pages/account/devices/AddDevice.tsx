@@ -20,6 +20,7 @@ import { SelectField, TextField } from "../../../ui/forms/Field";
 import { useForm } from "../../../ui/forms/form";
 import { Notice } from "../../../ui/Notice";
 import { Stack } from "../../../ui/Page";
+import { toast } from "../../../ui/toast";
 import { countedAtStart } from "../../../lib/words";
 import { QrCode } from "./QrCode";
 import { configText, forQr, makeKeys } from "./wireguard";
@@ -72,6 +73,7 @@ export default function AddDevice({
         `/api/v2/users/${user}/wireguard-clients`,
         request,
       );
+      toast.done(`Device "${values.name}" added successfully.`);
       setCreated({ name: values.name, config: configText(answer, keys.secret) });
       await onAdded();
     },

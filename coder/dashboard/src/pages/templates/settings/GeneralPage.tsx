@@ -105,6 +105,7 @@ export function TemplateGeneralPage() {
               <Checkbox
                 label="Require workspaces to use the active version"
                 hint="Workspaces update at each start. Template admins are exempt."
+                id="require_active_version"
                 checked={values.require_active_version}
                 onChange={(on) => set("require_active_version", on)}
               />

@@ -153,6 +153,7 @@ export function AgentCard({
                   <Link
                     to={terminalPath(workspace, agent)}
                     target="_blank"
+                    data-testid="terminal"
                     className={buttonClass()}
                   >
                     <SquareTerminal aria-hidden="true" />

@@ -1,6 +1,6 @@
 // Ports that listen in the workspace, and who else may open them.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { ChevronDown, ExternalLink } from "lucide-react";
+import { ChevronDown, Copy, ExternalLink } from "lucide-react";
 import { useState } from "react";
 
 import { useAppBase } from "../../../api/app-base";
@@ -9,11 +9,12 @@ import { templateById } from "../../../api/queries/templates";
 import { listeningPorts, portShares } from "../../../api/queries/workspaces";
 import type { Workspace, WorkspaceAgent } from "../../../api/types";
 import { Count } from "../../../ui/Badge";
-import { Button } from "../../../ui/Button";
+import { Button, IconButton } from "../../../ui/Button";
 import { Failure } from "../../../ui/Failure";
-import { SelectField } from "../../../ui/forms/Field";
+import { SelectField, TextField } from "../../../ui/forms/Field";
 import { Skeleton } from "../../../ui/Loading";
 import { Popover } from "../../../ui/Popover";
+import { copyOrReport } from "../../../ui/text/clipboard";
 import { CodeBox } from "../../../ui/text/CodeBox";
 import { toast } from "../../../ui/toast";
 import { useMe } from "../../../features/session/useMe";
@@ -22,6 +23,9 @@ import { target } from "../../../features/workspace/workspace-target";
 import { ORDER, LEVELS, sharesKey, sendShare, type Send } from "./port-sharing";
 import { OpenPort, SharePort } from "./SharePort";
 import { SharedPort } from "./SharedPort";
+
+/** Number of ports from which on the list can be searched. */
+const MANY = 10;
 
 export function PortsButton({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const ports = useQuery(listeningPorts(agent.id)).data?.ports ?? [];
@@ -65,6 +69,14 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
   const listening = (ports.data?.ports ?? []).filter(
     (item) => !agentShares.some((other) => other.port === item.port),
   );
+  const [text, setText] = useState("");
+  const needle = text.trim().toLowerCase();
+  const matching = listening.filter((item) =>
+    `${item.port} ${item.process_name}`.toLowerCase().includes(needle),
+  );
+  const forward = (port: number) => ({
+    command: `coder port-forward ${target(workspace, agent, viewer)} --tcp ${port}`,
+  });
   return (
     <div className="flex flex-col divide-y divide-line [&>*]:px-4 [&>*]:py-3">
       {host === "" ? (
@@ -76,7 +88,7 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
           <CodeBox
             label="Command that forwards a port"
             testId="port-forward-command"
-            command={`coder port-forward ${target(workspace, agent, viewer)} --tcp ${listening[0]?.port ?? 8080}`}
+            {...forward(listening[0]?.port ?? 8080)}
           />
         </div>
       ) : null}
@@ -101,8 +113,18 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
         {ports.data && listening.length === 0 ? (
           <p className="text-sm text-muted">No other ports are listening.</p>
         ) : null}
-        {listening.map((item) => (
-          <div key={item.port} className="flex items-center gap-2">
+        {listening.length > MANY ? (
+          <TextField
+            label="Search ports"
+            hideLabel
+            type="search"
+            placeholder="Search by port or process"
+            value={text}
+            onChange={setText}
+          />
+        ) : null}
+        {matching.map((item) => (
+          <div key={item.port} className="flex items-baseline gap-2">
             {host ? (
               <a
                 className="flex items-center gap-1 font-medium text-accent-text hover:underline"
@@ -117,6 +139,14 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
               <span className="font-medium">{item.port}</span>
             )}
             <span className="flex-1 truncate text-sm text-muted">{item.process_name}</span>
+            <IconButton
+              size="sm"
+              className="self-center"
+              label={`Copy the command that forwards port ${item.port}`}
+              onClick={() => void copyOrReport(forward(item.port).command)}
+            >
+              <Copy />
+            </IconButton>
             {mayShare && levels.length > 0 && host ? (
               <Button
                 size="sm"

@@ -1,4 +1,4 @@
-import { act, screen, waitFor, within } from "@testing-library/react";
+import { act, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
@@ -48,6 +48,29 @@ const shown = (shares: object[], more: Answers = {}) =>
     ...more,
   });
 const last = (page: ReturnType<typeof visit>) => page.sent.at(-1)?.body as Record<string, unknown>;
+
+it("searches many ports and copies the command of one", async () => {
+  const user = userEvent.setup(); // with a clipboard of its own
+  shown([], {
+    "GET /api/v2/workspaceagents/a/listening-ports": {
+      ports: Array.from({ length: 12 }, (_, index) => ({
+        port: 8000 + index,
+        process_name: `process-${index}`,
+      })),
+    },
+  });
+  await user.click(await screen.findByRole("button", { name: /Open ports/ }));
+  fireEvent.change(await screen.findByLabelText("Search ports"), {
+    target: { value: "process-7" },
+  });
+  expect(screen.queryByText("process-1")).toBeNull();
+  await user.click(
+    screen.getByRole("button", { name: "Copy the command that forwards port 8007" }),
+  );
+  await waitFor(async () =>
+    expect(await navigator.clipboard.readText()).toBe("coder port-forward dev --tcp 8007"),
+  );
+});
 
 it("shares a port that is not listening yet", async () => {
   const page = shown([]);

@@ -3,7 +3,13 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "react-router";
 
 import { ApiError, get, patch, post } from "../../../api/client";
-import type { CreateWorkspaceBuildRequest, Workspace, WorkspaceBuild } from "../../../api/types";
+import type {
+  CreateWorkspaceBuildRequest,
+  TemplateVersionParameter,
+  Workspace,
+  WorkspaceBuild,
+  WorkspaceBuildParameter,
+} from "../../../api/types";
 import { valuesPath } from "../paths";
 
 export type BuildOptions = Partial<Omit<CreateWorkspaceBuildRequest, "transition">>;
@@ -37,6 +43,26 @@ export const startWorkspace = (workspace: Workspace, options: BuildOptions = {})
   startVersion(workspace) === workspace.latest_build.template_version_id
     ? startBuild(workspace.id, "start", options)
     : updateToActive(workspace, options);
+
+type Values = readonly WorkspaceBuildParameter[];
+
+/**
+ * Whether an update has to ask for values first: for new immutable parameters, new required ones, and
+ * options that the version no longer has.
+ */
+export const needsValues = (
+  version: readonly TemplateVersionParameter[],
+  values: Values,
+): boolean =>
+  version.some((parameter) => {
+    const own = values.find((value) => value.name === parameter.name);
+    if (!own) return !parameter.ephemeral && (!parameter.mutable || parameter.required);
+    return (
+      parameter.options.length > 0 &&
+      parameter.type === "string" &&
+      !parameter.options.some((option) => option.value === own.value)
+    );
+  });
 
 /**
  * Whether a build was rejected because of parameter values: missing ones, or ones no longer

@@ -7,6 +7,8 @@ interface AutoCreateProps {
   open: boolean;
   template: Template;
   name: string;
+  /** The query of `match`: an existing workspace that it finds is opened. */
+  match: string;
   preset: Preset | null;
   dynamic: DynamicParameters;
   onClose: () => void;
@@ -19,6 +21,7 @@ export function AutoCreate({
   open,
   template,
   name,
+  match,
   preset,
   dynamic,
   onClose,
@@ -45,6 +48,11 @@ export function AutoCreate({
           <>
             {" "}
             with the preset <strong>{preset.Name}</strong>
+          </>
+        ) : null}
+        {match ? (
+          <>
+            , or opens the workspace that <code>{match}</code> finds
           </>
         ) : null}
         . Continue only if you trust the source of the link.

@@ -7,6 +7,7 @@ import { useMe } from "../../../features/session/useMe";
 import { post } from "../../../api/client";
 import { useWorkspaceOwners } from "../../../api/permissions";
 import { versionPresets } from "../../../api/queries/templates";
+import { workspaces } from "../../../api/queries/workspaces";
 import type { Preset, Template, Workspace } from "../../../api/types";
 import { Avatar } from "../../../ui/Avatar";
 import { Button, ButtonLink } from "../../../ui/Button";
@@ -34,6 +35,7 @@ import { linkName, lockedNames } from "../../../features/parameter/link-names";
 import { ParameterField } from "../../../features/parameter/ParameterField";
 import { OwnerField, type Owner } from "./OwnerField";
 import { VersionField } from "./VersionField";
+import { workspacePath } from "../paths";
 import { Presets } from "./Presets";
 import { AutoCreate } from "./AutoCreate";
 
@@ -75,6 +77,13 @@ export function CreateForm({
   const form = useForm({ name: params.get("name") ?? "" }, ({ name }) => create(name));
   const [suggestion, suggest] = useState(suggestName);
   const auto = params.get("mode") === "auto";
+  const match = params.get("match") ?? "";
+  const existing = useQuery({
+    ...workspaces(match, 1, 1),
+    enabled: auto && match !== "",
+    refetchInterval: false,
+    retry: false,
+  });
   const [confirming, setConfirming] = useState(auto);
   const ownerProblem =
     !may.self && owner.id === me.id
@@ -87,6 +96,13 @@ export function CreateForm({
       : hasErrors(dynamic)
         ? "Fix the parameters marked above."
         : "");
+  const openOrCreate = async () => {
+    const result = match === "" ? null : (await existing.refetch()).data;
+    if (result === undefined) return; // the reason stands above the form
+    const workspace = result?.workspaces[0];
+    if (workspace) await navigate(workspacePath(workspace), { replace: true });
+    else if (blocked === "") await create(form.values.name || suggestion);
+  };
   const preset_names = new Set(preset?.Parameters.map((item) => item.Name));
   const shown = dynamic.parameters ?? [];
   return (
@@ -104,6 +120,16 @@ export function CreateForm({
       <form onSubmit={form.submit}>
         <Stack>
           {form.error ? <Failure error={form.error} /> : null}
+          {existing.isLoadingError ? (
+            <Failure
+              title={
+                <span role="heading" aria-level={2}>
+                  Invalid match value
+                </span>
+              }
+              error={existing.error}
+            />
+          ) : null}
           <Section
             title="General"
             description="The name must be unique among the owner’s workspaces."
@@ -236,13 +262,14 @@ export function CreateForm({
         </Stack>
       </form>
       <AutoCreate
-        open={confirming && ready && blocked === ""}
+        open={confirming && ready && (blocked === "" || match !== "")}
         template={template}
         name={form.values.name || suggestion}
+        match={match}
         preset={preset}
         dynamic={dynamic}
         onClose={() => setConfirming(false)}
-        onConfirm={() => create(form.values.name || suggestion)}
+        onConfirm={openOrCreate}
       />
     </Narrow>
   );

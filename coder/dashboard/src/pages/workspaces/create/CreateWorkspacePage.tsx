@@ -2,15 +2,15 @@
 // `mode=auto` creates the workspace after one confirmation.
 import { useQuery } from "@tanstack/react-query";
 import { LockKeyhole } from "lucide-react";
-import { Navigate, useSearchParams } from "react-router";
+import { useSearchParams } from "react-router";
 
 import { NO_WORKSPACES, useMayCreateWorkspace } from "../../../api/permissions";
-import { buildParameters, workspaces } from "../../../api/queries/workspaces";
+import { buildParameters } from "../../../api/queries/workspaces";
 import type { Template } from "../../../api/types";
 import { ButtonLink } from "../../../ui/Button";
 import { Empty } from "../../../ui/Empty";
 import { Failure } from "../../../ui/Failure";
-import { Loading, SkeletonRows } from "../../../ui/Loading";
+import { SkeletonRows } from "../../../ui/Loading";
 import { Notice } from "../../../ui/Notice";
 import { Narrow, PageHead } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
@@ -22,37 +22,11 @@ export function CreateWorkspacePage() {
   useTitle("Create workspace");
   const { template, view } = useTemplate();
   const [params] = useSearchParams();
-  const match = params.get("match");
   const mayCreate = useMayCreateWorkspace(template?.organization_id);
-  const existing = useQuery({
-    ...workspaces(match ?? "", 1, 1),
-    enabled: params.get("mode") === "auto" && Boolean(match),
-    refetchInterval: false,
-  });
   if (!template) return view;
-  if (match && params.get("mode") === "auto") {
-    if (existing.isPending) return <Loading />;
-    if (existing.isLoadingError)
-      return (
-        <Narrow>
-          <PageHead
-            title="Invalid match value"
-            crumbs={[
-              ["Templates", "/templates"],
-              [template.display_name || template.name, templatePath(template)],
-              ["New workspace"],
-            ]}
-          />
-          <Failure error={existing.error} retry={() => void existing.refetch()} />
-        </Narrow>
-      );
-    const existingWorkspace = existing.data?.workspaces[0];
-    if (existingWorkspace)
-      return (
-        <Navigate to={`/@${existingWorkspace.owner_name}/${existingWorkspace.name}`} replace />
-      );
-  }
-  if (mayCreate === false) {
+  // A link that may open an existing workspace needs no right to create one.
+  const opens = params.get("mode") === "auto" && Boolean(params.get("match"));
+  if (mayCreate === false && !opens) {
     return (
       <Empty
         level={1}
@@ -64,7 +38,7 @@ export function CreateWorkspacePage() {
       </Empty>
     );
   }
-  if (template.deprecated) {
+  if (template.deprecated && !opens) {
     return (
       <Narrow>
         <PageHead

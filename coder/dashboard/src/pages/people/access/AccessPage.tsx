@@ -1,0 +1,274 @@
+// The access review of one user: roles and groups with their origin, shares, and everything that acts
+// for the user. Each part obeys its own rule: what the viewer may not see says so.
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
+import { ShieldOff } from "lucide-react";
+import { useState, type ReactNode } from "react";
+import { useParams } from "react-router";
+
+import { seg } from "../../../api/client";
+import { usePermissions } from "../../../api/permissions";
+import {
+  authorizedApps,
+  myGroups,
+  sessionsOf,
+  tokensOf,
+  wireguardClients,
+} from "../../../api/queries/account";
+import { memberOf, organizationsOf, userByName } from "../../../api/queries/people";
+import { workspaces } from "../../../api/queries/workspaces";
+import type { Organization, User, WorkspacesResponse } from "../../../api/types";
+import { useMe } from "../../../features/session/useMe";
+import { Ago } from "../../../ui/Ago";
+import { Avatar } from "../../../ui/Avatar";
+import { Button } from "../../../ui/Button";
+import { Facts, Section } from "../../../ui/Card";
+import { Failure } from "../../../ui/Failure";
+import { Loading, Skeleton } from "../../../ui/Loading";
+import { PageHead, Stack, TextLink } from "../../../ui/Page";
+import { PermissionDenied } from "../../../ui/PermissionDenied";
+import { useTitle } from "../../../ui/title";
+import { groupOrigin, roleOrigin, sessionName } from "./access";
+import { RevokeAll } from "./RevokeAll";
+
+const LIST = "/deployment/users";
+const SHARES = 100;
+
+export function AccessPage() {
+  const { user: name = "" } = useParams();
+  const may = usePermissions();
+  const user = useQuery({ ...userByName(name), enabled: may.viewUsers });
+  useTitle(`Access of ${user.data?.username ?? name}`, "Users");
+  if (may.known && !may.viewUsers) return <PermissionDenied subject="the access of other users" />;
+  if (user.isPending) return <Loading />;
+  if (user.isLoadingError)
+    return (
+      <>
+        <PageHead title="Access review" crumbs={[["Users", LIST], [name]]} />
+        <Failure error={user.error} retry={() => void user.refetch()} />
+      </>
+    );
+  return <Review user={user.data} />;
+}
+
+function Review({ user }: { user: User }) {
+  const may = usePermissions();
+  const me = useMe();
+  const [revoking, setRevoking] = useState(false);
+  const organizations = useQuery(organizationsOf(user.id));
+  const groups = useQuery(myGroups(user.id));
+  const received = useQuery(workspaces(`shared_with_user:${user.id}`, 1, SHARES));
+  const given = useQuery(workspaces(`owner:${user.username} shared:true`, 1, SHARES));
+  const tokens = useQuery(tokensOf(user.id));
+  const sessions = useQuery(sessionsOf(user.id));
+  const devices = useQuery(wireguardClients(user.id));
+  const apps = useQuery(authorizedApps(user.id));
+  const known = [tokens, sessions, devices].every((part) => !part.isPending);
+  return (
+    <>
+      <PageHead
+        icon={<Avatar name={user.username} src={user.avatar_url} size="lg" />}
+        title={`Access of ${user.username}`}
+        crumbs={[["Users", LIST], [user.username], ["Access"]]}
+        description="What this user may do, where it comes from, and what acts for the user."
+        actions={
+          may.updateUsers && may.endAnySession && user.id !== me.id ? (
+            <Button
+              variant="danger"
+              icon={<ShieldOff />}
+              disabled={!known}
+              onClick={() => setRevoking(true)}
+            >
+              Revoke everything…
+            </Button>
+          ) : null
+        }
+      />
+      <Stack>
+        <Section title="Account">
+          <Facts
+            items={[
+              ["Status", user.status[0]?.toUpperCase() + user.status.slice(1)],
+              ["Sign-in method", user.login_type || "none"],
+              ["Last seen", <Ago key="seen" at={user.last_seen_at} />],
+              ["Email", user.email],
+            ]}
+          />
+        </Section>
+        <Section title="Site roles" padded={false}>
+          <Rows
+            empty="No site role: a member."
+            rows={user.roles.map((role) => ({
+              key: role.name,
+              name: role.display_name || role.name,
+              note: roleOrigin(user),
+            }))}
+          />
+        </Section>
+        <Part title="Organizations" part={organizations} empty="No organization.">
+          {(list) =>
+            list.map((organization) => ({
+              key: organization.id,
+              name: organization.display_name || organization.name,
+              to: `/organizations/${organization.name}`,
+              note: <MemberRoles organization={organization} user={user} />,
+            }))
+          }
+        </Part>
+        <Part title="Groups" part={groups} empty="No group.">
+          {(list) =>
+            list.map((group) => ({
+              key: group.id,
+              name: `${group.display_name || group.name} (${group.organization_display_name || group.organization_name})`,
+              to: `/organizations/${group.organization_name}/groups/${seg(group.name)}`,
+              note: groupOrigin(group),
+            }))
+          }
+        </Part>
+        <Part title="Workspaces shared with this user" part={received} empty="None.">
+          {sharedRows}
+        </Part>
+        <Part title="Own workspaces shared with others" part={given} empty="None.">
+          {sharedRows}
+        </Part>
+        <Part title="Tokens" part={tokens} empty="No token.">
+          {(list) =>
+            list.map((token) => ({
+              key: token.id,
+              name: token.token_name,
+              note: (
+                <>
+                  {token.scopes.join(", ") || token.scope} · {used(token.last_used)} · expires{" "}
+                  <Ago at={token.expires_at} />
+                </>
+              ),
+            }))
+          }
+        </Part>
+        <Part title="Sessions" part={sessions} empty="No session.">
+          {(list) =>
+            list.map((session) => ({
+              key: session.id,
+              name: sessionName(session),
+              note: (
+                <>
+                  {used(session.last_used)} · expires <Ago at={session.expires_at} />
+                </>
+              ),
+            }))
+          }
+        </Part>
+        <Part title="Devices" part={devices} empty="No device.">
+          {(list) =>
+            list.map((device) => ({
+              key: device.id,
+              name: device.name,
+              note: (
+                <>
+                  {device.workspace_ids === null ? "Every workspace" : "Some workspaces"} ·{" "}
+                  {used(device.last_handshake_at)}
+                  {device.expires_at ? (
+                    <>
+                      {" "}
+                      · expires <Ago at={device.expires_at} />
+                    </>
+                  ) : null}
+                </>
+              ),
+            }))
+          }
+        </Part>
+        <Part title="OAuth2 consents" part={apps} empty="No application.">
+          {(list) => list.map((app) => ({ key: app.id, name: app.name, note: app.callback_url }))}
+        </Part>
+      </Stack>
+      <RevokeAll
+        open={revoking}
+        onClose={() => setRevoking(false)}
+        user={user}
+        credentials={{
+          tokens: tokens.data ?? [],
+          sessions: sessions.data ?? [],
+          devices: devices.data ?? [],
+        }}
+      />
+    </>
+  );
+}
+
+interface Line {
+  key: string;
+  name: string;
+  note: ReactNode;
+  to?: string;
+}
+
+const sharedRows = (page: WorkspacesResponse): Line[] =>
+  page.workspaces.map((workspace) => ({
+    key: workspace.id,
+    name: `${workspace.owner_name}/${workspace.name}`,
+    to: `/@${workspace.owner_name}/${workspace.name}`,
+    note: used(workspace.last_used_at),
+  }));
+
+function used(at: string | null): ReactNode {
+  return at && Date.parse(at) > 0 ? (
+    <>
+      last used <Ago at={at} />
+    </>
+  ) : (
+    "never used"
+  );
+}
+
+function Part<T>({
+  title,
+  part,
+  empty,
+  children,
+}: {
+  title: string;
+  part: UseQueryResult<T>;
+  empty: string;
+  children: (data: T) => readonly Line[];
+}) {
+  return (
+    <Section title={title} padded={false}>
+      {part.data !== undefined ? (
+        <Rows rows={children(part.data)} empty={empty} />
+      ) : part.isLoadingError ? (
+        <p className="px-5 py-3 text-muted">Not shown: {part.error.message}</p>
+      ) : (
+        <div className="p-4">
+          <Skeleton className="h-5" />
+        </div>
+      )}
+    </Section>
+  );
+}
+
+function Rows({ rows, empty }: { rows: readonly Line[]; empty: string }) {
+  if (rows.length === 0) return <p className="px-5 py-3 text-muted">{empty}</p>;
+  return (
+    <ul className="divide-y divide-line">
+      {rows.map((row) => (
+        <li
+          key={row.key}
+          className="flex flex-wrap items-baseline justify-between gap-x-4 px-5 py-2.5"
+        >
+          <span className="min-w-0 font-medium [overflow-wrap:anywhere]">
+            {row.to ? <TextLink to={row.to}>{row.name}</TextLink> : row.name}
+          </span>
+          <span className="min-w-0 text-sm text-muted [overflow-wrap:anywhere]">{row.note}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function MemberRoles({ organization, user }: { organization: Organization; user: User }) {
+  const member = useQuery(memberOf(organization.id, user.id));
+  if (member.isLoadingError) return "Roles not shown";
+  if (!member.data) return "…";
+  const names = member.data.roles.map((role) => role.display_name || role.name);
+  return names.length === 0 ? "Member" : `${names.join(", ")} · ${roleOrigin(user)}`;
+}

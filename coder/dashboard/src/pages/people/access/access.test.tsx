@@ -1,0 +1,93 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { describe, expect, it } from "vitest";
+
+import type { User } from "../../../api/types";
+import { Refusal, SignedIn, visit } from "../../../test/world";
+import { groupOrigin, revocation, roleOrigin } from "./access";
+import { AccessPage } from "./AccessPage";
+
+const BOB = {
+  id: "b",
+  username: "bob",
+  name: "",
+  email: "bob@example.com",
+  status: "active",
+  login_type: "oidc",
+  roles: [{ name: "auditor", display_name: "Auditor" }],
+  organization_ids: ["o"],
+  last_seen_at: "2026-01-01T00:00:00Z",
+} as unknown as User;
+
+describe("origin", () => {
+  it.each([
+    ["password", "Assigned by hand"],
+    ["oidc", "Assigned by hand or by the identity provider"],
+  ] as const)("of a role with %s", (login_type, expected) =>
+    expect(roleOrigin({ login_type })).toBe(expected),
+  );
+  it.each([
+    ["o", "user", "Every member of the organization"],
+    ["g", "oidc", "Identity provider"],
+    ["g", "user", "Added by hand"],
+  ] as const)("of group %s from %s", (id, source, expected) =>
+    expect(groupOrigin({ id, source, organization_id: "o" })).toBe(expected),
+  );
+});
+
+it("leaves out steps without an effect", () => {
+  const gone = { ...BOB, status: "suspended", roles: [] } as User;
+  expect(revocation(gone, { tokens: [], sessions: [], devices: [] })).toEqual([]);
+});
+
+it("lists the steps, then revokes in that order", async () => {
+  const page = visit(
+    [
+      {
+        element: <SignedIn bare />,
+        children: [{ path: "/:user/access", element: <AccessPage /> }],
+      },
+    ],
+    "/bob/access",
+    {
+      "GET /api/v2/users/me": { id: "me", username: "ana", roles: [], organization_ids: ["o"] },
+      "GET /api/v2/users/bob": BOB,
+      "GET /api/v2/users/b/organizations": [{ id: "o", name: "crew", display_name: "Crew" }],
+      "GET /api/v2/organizations/o/members/b": { roles: [] },
+      "GET /api/v2/groups": [],
+      "GET /api/v2/workspaces": { workspaces: [], count: 0 },
+      "GET /api/v2/users/b/keys/tokens": [
+        { id: "t", user_id: "b", token_name: "robot", scopes: ["coder:all"], last_used: "" },
+      ],
+      "GET /api/v2/users/b/sessions": [{ id: "s", user_agent: "", ip_address: "192.0.2.1" }],
+      "GET /api/v2/users/b/wireguard-clients": new Refusal(403, "Forbidden."),
+      "GET /api/v2/oauth2-provider/apps": [{ id: "a", name: "Portal", callback_url: "https://p" }],
+      "PUT /api/v2/users/b/status/suspend": {},
+      "DELETE /api/v2/users/b/keys/s": {},
+      "DELETE /api/v2/users/b/keys/t": {},
+      "PUT /api/v2/users/b/roles": {},
+    },
+  );
+  expect(await screen.findByText("robot")).toBeVisible();
+  expect(await screen.findByText("Not shown: Forbidden.")).toBeVisible();
+  expect(await screen.findByText("Portal")).toBeVisible();
+  await userEvent.click(screen.getByRole("button", { name: "Revoke everything…" }));
+  const steps = within(await screen.findByRole("list", { name: "Steps" })).getAllByRole("listitem");
+  expect(steps.map((step) => step.textContent.split(":")[0])).toEqual([
+    "Suspend bob",
+    "End 1 session",
+    "Delete 1 token",
+    "Remove the site role Auditor",
+  ]);
+  expect(page.sent).toEqual([]);
+  await userEvent.type(screen.getByLabelText(/Name of the user/), "bob");
+  await userEvent.click(screen.getByTestId("confirm-button"));
+  await waitFor(() =>
+    expect(page.sent.map((request) => `${request.method} ${request.path}`)).toEqual([
+      "PUT /api/v2/users/b/status/suspend",
+      "DELETE /api/v2/users/b/keys/s",
+      "DELETE /api/v2/users/b/keys/t",
+      "PUT /api/v2/users/b/roles",
+    ]),
+  );
+});

@@ -1,0 +1,77 @@
+// Workspaces that run unused, and what a stop after a time without use would have saved.
+import type { Workspace } from "../../../api/types";
+
+export const HOUR_MS = 3_600_000;
+/** How far back savings are counted. */
+export const PERIOD_MS = 30 * 24 * HOUR_MS;
+
+export interface Idle {
+  workspace: Workspace;
+  /** Since when it runs without use: its last use, or the start of its build if that is later. */
+  since: number;
+}
+
+/** Running workspaces, the longest unused first. Attached machines are left out: the server cannot stop them. */
+export function idleOf(workspaces: readonly Workspace[]): Idle[] {
+  return workspaces
+    .filter(
+      ({ latest_build: build }) => build.status === "running" && build.has_external_agent !== true,
+    )
+    .map((workspace) => {
+      const used = Date.parse(workspace.last_used_at);
+      const started = Date.parse(
+        workspace.latest_build.job.completed_at ?? workspace.latest_build.created_at,
+      );
+      return { workspace, since: Math.max(used > 0 ? used : 0, started) };
+    })
+    .sort((a, b) => a.since - b.since);
+}
+
+/** Hours within the period that a stop after `limit` hours without use would have saved so far. */
+export function savedHours({ since }: Idle, limit: number, now: number): number {
+  const stop = since + limit * HOUR_MS;
+  return Math.max(0, now - Math.max(stop, now - PERIOD_MS)) / HOUR_MS;
+}
+
+export interface Total {
+  name: string;
+  /** Where its workspaces are listed. */
+  filter: string;
+  running: number;
+  /** Workspaces that the rule would have stopped. */
+  stopped: number;
+  hours: number;
+  /** Credits, by the daily cost of the templates. */
+  cost: number;
+}
+
+/** Totals by owner or by template, the largest saving first. */
+export function totals(
+  idle: readonly Idle[],
+  by: "owner" | "template",
+  limit: number,
+  now: number,
+): Total[] {
+  const found = new Map<string, Total>();
+  for (const item of idle) {
+    const { workspace } = item;
+    const name = by === "owner" ? workspace.owner_name : workspace.template_name;
+    const total = found.get(name) ?? {
+      name,
+      filter: `${by}:${name} status:running`,
+      running: 0,
+      stopped: 0,
+      hours: 0,
+      cost: 0,
+    };
+    const hours = savedHours(item, limit, now);
+    found.set(name, {
+      ...total,
+      running: total.running + 1,
+      stopped: total.stopped + (hours > 0 ? 1 : 0),
+      hours: total.hours + hours,
+      cost: total.cost + (hours / 24) * workspace.latest_build.daily_cost,
+    });
+  }
+  return [...found.values()].sort((a, b) => b.hours - a.hours || a.name.localeCompare(b.name));
+}
