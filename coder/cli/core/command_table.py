@@ -263,11 +263,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "tokens view": ("people.tokens:VIEW", "Display detailed information about a token"),
     "unfavorite": ("workspaces.workspace_settings:UNFAVORITE", "Remove a workspace from your favorites"),
     "update": ("workspaces.lifecycle:UPDATE", "Will update and start a given workspace if it is out of date"),
-    "users access": ("people.user_access:ACCESS", "Show what a user may do and with which credentials"),
     "upgrade": (
         "program.upgrade:UPGRADE",
         "Upgrade this program to a release of a list that an administrator names",
     ),
+    "users access": ("people.user_access:ACCESS", "Show what a user may do and with which credentials"),
     "users activate": ("people.users:ACTIVATE", "Activate a suspended user"),
     "users create": ("people.users:CREATE", "Create a new user"),
     "users delete": ("people.users:DELETE", "Delete a user by username or user_id"),
