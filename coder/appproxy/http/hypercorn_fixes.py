@@ -55,7 +55,6 @@ from coder.appproxy.http.request_framing import OneFraming
 from coder.appproxy.http.server_log import ServerLog
 from coder.appproxy.http.websocket_bounds import PING, BoundedWSStream
 from coder.base.log import STRANGERS_LINES, get_logger
-from coder.base.threads import QuickLock
 
 WRITE_TIMEOUT = 20.0
 """Seconds one piece may wait for a peer that does not read; long enough for a phone in a lift."""
@@ -127,7 +126,6 @@ class PatientServer(TCPServer):
     ) -> None:
         # Hypercorn names one of the two kinds only.
         super().__init__(app, config, context, state, cast("trio.SSLStream[trio.SocketStream]", stream))
-        self.send_lock = QuickLock()  # type: ignore[assignment]  # Hypercorn's costs a turn for each write
         self._idle_timer = trio.CancelScope(deadline=trio.current_time() + self.config.keep_alive_timeout)
         self._watch = trio.CancelScope()
         self._busy = False
