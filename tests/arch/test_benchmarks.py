@@ -17,6 +17,7 @@ import pytest
 
 from tests.bench import _workspace, mesh
 from tests.bench.__main__ import listing, main, metrics, names
+from tests.bench._against import joined
 from tests.bench._failures import failed, reason
 from tests.bench._wireguard_go import UnavailableError
 
@@ -134,3 +135,14 @@ def test_rows_are_medians() -> None:
 )
 def test_best_of_pattern_is_recognized(source: str, is_best: bool) -> None:
     assert bool(list(best_of(ast.parse(source)))) is is_best
+
+
+def test_commits_are_compared_by_medians() -> None:
+    def report(value: float, ratio: float | None = None) -> dict[str, object]:
+        return {
+            "rows": [{"metric": "the time of it", "value": value, "ratio": ratio}, {"metric": "a text", "value": "x"}]
+        }
+
+    (row,) = joined([report(4), report(2)], [report(1, 0.5), report(2, 0.7)])
+    assert (row["old_value"], row["value"], row["ratio_to_old"], row["ratio"], row["runs"]) == (3, 1.5, 0.5, 0.6, 2)
+    assert joined([], [report(1)])[0].get("old_value") is None

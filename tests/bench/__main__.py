@@ -17,11 +17,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.bench._against import compare
 from tests.bench._failures import failed
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 COLUMNS = ("metric", "value", "unit", "peer", "peer_value", "ratio", "target", "met")
+OLD_COLUMNS = ("metric", "old_value", "value", "unit", "ratio_to_old", "old_ratio", "ratio", "target")
 
 
 def names() -> list[str]:
@@ -110,29 +112,39 @@ def main() -> int:
     parser.add_argument("name", nargs="?", choices=names())
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true", help="at most a minute")
+    parser.add_argument("--against", metavar="COMMIT", help="measure this commit, too, in turns")
     parser.add_argument("--list", action="store_true", help="what there is, and the rows of each")
     args = parser.parse_args()
     if args.list or not args.name:
         print(listing())
         return 0
-    found = importlib.import_module(f"tests.bench.{args.name}").measure(quick=args.quick)
+    if args.against:
+        report = compare(ROOT, args.name, args.against, quick=args.quick)
+    else:
+        report = measured(args.name, quick=args.quick)
+    status = 1 if failed(report["skipped"]) else 0
+    if args.json:
+        print(json.dumps(report, indent=2))
+        return status
+    columns = OLD_COLUMNS if args.against else COLUMNS
+    for row in report["rows"]:
+        print("  ".join(f"{column}={row[column]}" for column in columns if row.get(column) is not None))
+    for metric, reason in report["skipped"].items():
+        print(f"skipped {metric}: {reason}")
+    return status
+
+
+def measured(name: str, *, quick: bool) -> dict[str, Any]:
+    """Run a benchmark of this commit; return its report."""
+    found = importlib.import_module(f"tests.bench.{name}").measure(quick=quick)
     rows, skipped = found if isinstance(found, tuple) else (found, {})
-    report = {
-        "bench": args.name,
+    return {
+        "bench": name,
         "commit": commit(),
         "machine": machine(),
         "rows": [row_of(row) for row in rows],
         "skipped": skipped,
     }
-    status = 1 if failed(skipped) else 0
-    if args.json:
-        print(json.dumps(report, indent=2))
-        return status
-    for row in report["rows"]:
-        print("  ".join(f"{column}={row[column]}" for column in COLUMNS if row[column] is not None))
-    for metric, reason in skipped.items():
-        print(f"skipped {metric}: {reason}")
-    return status
 
 
 if __name__ == "__main__":
