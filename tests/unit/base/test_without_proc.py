@@ -73,6 +73,8 @@ ONLY_POSIX = {
         "builtin_database",
         "create_admin",
         "direct_database",
+        "import_original",
+        "upgrade_backup",
         "server",
         "server_database",
         "workspace_proxy_server",

@@ -36,6 +36,7 @@ NOT_RUN = {
     "bundle": "asks terraform's registry",
     "completion words": "its arguments are the rest of the line",
     "connect exists": "answers by its exit code alone",
+    "verify": "reads files and sends no request",
 }
 """Commands that run forever, or that send no request."""
 
@@ -116,6 +117,7 @@ NOT_WHOLE = {
     **{name: "asks the agent's socket, not a server" for name in COMMANDS if name.startswith("exp sync ")},
     "agent install": "needs systemd",
     "dotfiles": "needs git",
+    "upgrade": "needs a program that was installed as one file",
     "gitssh": "needs ssh",
     "exp example-error validation": "is there to fail",
     "exp scaletest create-workspaces": "finds no workspace of its test to delete",

@@ -73,8 +73,18 @@ LISTS = (
 )
 
 
+WITH_WILDCARDS = {
+    ("/api/v2/users", "{}"),
+    ("/api/v2/users", "name:{}"),
+    ("/api/v2/templates", "name:{}"),
+    ("/api/v2/workspaces", "name:{}"),
+}
+"""Searches in which the original keeps the wildcards of LIKE (`store/engine/test_search_patterns.py`)."""
+
+
 async def test_search_terms_are_literal() -> None:
-    """Wildcards of LIKE and of regular expressions are plain characters; an object is found by its name."""
+    """Wildcards of LIKE, but for some searches by name, and of regular expressions are plain characters; an object is
+    found by its name."""
     wrong = []
     async with foreign_world() as scene:
         world = scene.world
@@ -88,6 +98,8 @@ async def test_search_terms_are_literal() -> None:
                 rows = control.json() if not key else control.json()[key]
                 assert control.status_code == 200 and rows, f"{path} {search.format(real)}: {control.text[:200]}"
             for pattern in PATTERNS:
+                if (path, search) in WITH_WILDCARDS and set(pattern) & {"%", "_"}:
+                    continue
                 response = await ask(pattern)
                 body: Any = response.json() if response.status_code == 200 else []
                 rows = body[key] if key and body else body

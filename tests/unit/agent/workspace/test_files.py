@@ -228,7 +228,7 @@ LOOKS: dict[str, tuple[Look, Any, str]] = {
     "mcp/call-tool": (ask("POST", "mcp/call-tool", {"tool_name": "a__b"}), mcp_servers, "read_regular"),
     "git/watch": (lambda state: git_changes.scan(state.workdirs()[0], {}), git_changes, "find_repositories"),
     "workdir": (workdir, Path, "is_dir"),
-    "a secret's file": (lambda state: write_secret_files(state, SECRETS), secret_files, "open_for_writing"),
+    "a secret's file": (lambda state: write_secret_files(state, SECRETS), secret_files, "open_private"),
     "a script's log": (kept, script_log, "open_for_writing"),
     "message of the day": (lambda state: sessions._message_of_the_day(Path("/"), Path("/f")), sessions, "read_regular"),
     "volumes": (lambda state: volumes.read_volumes([state.workdirs()[0]]), volumes, "disk_usage"),

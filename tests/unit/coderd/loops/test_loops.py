@@ -21,7 +21,7 @@ OFTEN = timedelta(seconds=0.01)
 _Turn = Callable[..., Awaitable[float]]
 
 
-async def test_every_loop_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_loop_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     took: dict[str, list[float]] = {name: [] for name in NAMES}
     all_took_two = trio.Event()
 
@@ -49,6 +49,8 @@ async def test_every_loop_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         OFTEN,
     )
+    (tmp_path / "releases.json").write_text('{"releases": []}')
+    settings |= {"update_check": True, "release_list": str(tmp_path)}
     async with running_coderd(first_user=True, **settings):
         with trio.fail_after(60):
             await all_took_two.wait()

@@ -90,6 +90,8 @@ def test_tree_matches_recording() -> None:
 def test_values_shown_secrets_hidden() -> None:
     given = options(
         CODER_SAMESITE_AUTH_COOKIE="none",
+        CODER_OIDC_ISSUER_URL="https://issuer.test",
+        CODER_OIDC_CLIENT_ID="deployment",
         CODER_OIDC_CLIENT_SECRET="hush",
         CODER_SESSION_DURATION="90m",
         CODER_OIDC_GROUP_MAPPING='{"a": "b"}',
