@@ -180,9 +180,7 @@ function Items({ items, empty }: { items: readonly Item[] | undefined; empty: st
       <ul className="divide-y divide-line">
         {items.slice(0, LISTED).map((item) => (
           <li key={item.key} className="flex items-start gap-3 px-5 py-2.5">
-            <span
-              className={cx("mt-0.5 [&_svg]:size-4", item.failed ? "text-bad" : "text-muted")}
-            >
+            <span className={cx("mt-0.5 [&_svg]:size-4", item.failed ? "text-bad" : "text-muted")}>
               {item.icon}
             </span>
             <p className="min-w-0 flex-1 [overflow-wrap:anywhere]">
