@@ -161,7 +161,7 @@ def test_custom_role_create_assign_delete(page: Page, server: Loopback) -> None:
     page.get_by_test_id("audit_log").check()  # all of its actions
     page.get_by_test_id("audit_log-create").uncheck()
     page.get_by_role("button", name="Create Role").click()
-    expect(page.get_by_test_id("role-looker")).to_contain_text("Templates: read")
+    expect(page.get_by_test_id("role-looker")).to_contain_text("Templates (template): read")
     roles = call(server, "GET", "/organizations/coder/members/roles")
     made = next(role for role in roles if role["name"] == "looker")
     given = {(one["resource_type"], one["action"]) for one in made["organization_permissions"]}
@@ -242,7 +242,7 @@ def test_provisioner_key_shown_once(page: Page, server: Loopback) -> None:
 
 def test_audit_log_shows_changes(page: Page) -> None:
     page.goto("/audit")
-    page.get_by_role("button", name="Type", exact=True).click()
+    page.get_by_role("button", name="All resource types", exact=True).click()
     page.get_by_role("menuitem", name="Custom role").click()
     expect(page).to_have_url(re.compile("resource_type%3Acustom_role"))
     expect(page.get_by_text("created custom role").first).to_be_visible()

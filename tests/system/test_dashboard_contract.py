@@ -160,7 +160,10 @@ EXPECTED = {
 WITHOUT_HEADING = ("/@ana/whole.main/terminal",)
 PHONE_PAGES = (
     "/workspaces?filter=",
+    "/workspaces/fleet",
+    "/workspaces/idle",
     "/templates",
+    "/templates/everything/builds",
     "/settings/tokens",
     "/settings/secrets",
     "/deployment/users",

@@ -6,7 +6,7 @@ import { useState, type ReactNode } from "react";
 import { useParams } from "react-router";
 
 import { seg } from "../../../api/client";
-import { usePermissions } from "../../../api/permissions";
+import { authorizationCheck, useChecks, usePermissions } from "../../../api/permissions";
 import {
   authorizedApps,
   myGroups,
@@ -15,6 +15,7 @@ import {
   wireguardClients,
 } from "../../../api/queries/account";
 import { memberOf, organizationsOf, userByName } from "../../../api/queries/people";
+import { experiments } from "../../../api/queries/session";
 import { workspaces } from "../../../api/queries/workspaces";
 import type { Organization, User, WorkspacesResponse } from "../../../api/types";
 import { useMe } from "../../../features/session/useMe";
@@ -32,6 +33,8 @@ import { RevokeAll } from "./RevokeAll";
 
 const LIST = "/deployment/users";
 const SHARES = 100;
+const NO_PERMISSION = "you need permission to view them.";
+const NO_APPLICATIONS = "this deployment does not let other applications sign in with it.";
 
 export function AccessPage() {
   const { user: name = "" } = useParams();
@@ -58,10 +61,25 @@ function Review({ user }: { user: User }) {
   const groups = useQuery(myGroups(user.id));
   const received = useQuery(workspaces(`shared_with_user:${user.id}`, 1, SHARES));
   const given = useQuery(workspaces(`owner:${user.username} shared:true`, 1, SHARES));
-  const tokens = useQuery(tokensOf(user.id));
-  const sessions = useQuery(sessionsOf(user.id));
-  const devices = useQuery(wireguardClients(user.id));
-  const apps = useQuery(authorizedApps(user.id));
+  // Asked first: the server lists no tokens and no sessions to a viewer who may see none of them.
+  const rights = useChecks(["access", user.id], {
+    keys: authorizationCheck("api_key", "read", { owner_id: user.id }),
+    consents: authorizationCheck("oauth2_app_code_token", "read", { owner_id: user.id }),
+  });
+  const tokens = useQuery({ ...tokensOf(user.id), enabled: rights.keys === true });
+  const sessions = useQuery({ ...sessionsOf(user.id), enabled: rights.keys === true });
+  const devices = useQuery({ ...wireguardClients(user.id), enabled: rights.keys === true });
+  const enabledExperiments = useQuery(experiments).data;
+  const noApplications =
+    enabledExperiments !== undefined &&
+    !["oauth2", "*"].some((name) => enabledExperiments.includes(name));
+  const apps = useQuery({
+    ...authorizedApps(user.id),
+    enabled: rights.consents === true && enabledExperiments !== undefined && !noApplications,
+  });
+  const hiddenKeys = rights.keys === false ? NO_PERMISSION : undefined;
+  const hiddenConsents =
+    rights.consents === false ? NO_PERMISSION : noApplications ? NO_APPLICATIONS : undefined;
   const known = [tokens, sessions, devices].every((part) => !part.isPending);
   return (
     <>
@@ -130,7 +148,7 @@ function Review({ user }: { user: User }) {
         <Part title="Own workspaces shared with others" part={given} empty="None.">
           {sharedRows}
         </Part>
-        <Part title="Tokens" part={tokens} empty="No token.">
+        <Part title="Tokens" part={tokens} hidden={hiddenKeys} empty="No token.">
           {(list) =>
             list.map((token) => ({
               key: token.id,
@@ -144,7 +162,7 @@ function Review({ user }: { user: User }) {
             }))
           }
         </Part>
-        <Part title="Sessions" part={sessions} empty="No session.">
+        <Part title="Sessions" part={sessions} hidden={hiddenKeys} empty="No session.">
           {(list) =>
             list.map((session) => ({
               key: session.id,
@@ -157,7 +175,7 @@ function Review({ user }: { user: User }) {
             }))
           }
         </Part>
-        <Part title="Devices" part={devices} empty="No device.">
+        <Part title="Devices" part={devices} hidden={hiddenKeys} empty="No device.">
           {(list) =>
             list.map((device) => ({
               key: device.id,
@@ -177,7 +195,7 @@ function Review({ user }: { user: User }) {
             }))
           }
         </Part>
-        <Part title="OAuth2 consents" part={apps} empty="No application.">
+        <Part title="OAuth2 consents" part={apps} hidden={hiddenConsents} empty="No application.">
           {(list) => list.map((app) => ({ key: app.id, name: app.name, note: app.callback_url }))}
         </Part>
       </Stack>
@@ -223,17 +241,22 @@ function used(at: string | null): ReactNode {
 function Part<T>({
   title,
   part,
+  hidden,
   empty,
   children,
 }: {
   title: string;
   part: UseQueryResult<T>;
+  /** Why the part is not shown. */
+  hidden?: string | undefined;
   empty: string;
   children: (data: T) => readonly Line[];
 }) {
   return (
     <Section title={title} padded={false}>
-      {part.data !== undefined ? (
+      {hidden ? (
+        <p className="px-5 py-3 text-muted">Not shown: {hidden}</p>
+      ) : part.data !== undefined ? (
         <Rows rows={children(part.data)} empty={empty} />
       ) : part.isLoadingError ? (
         <p className="px-5 py-3 text-muted">Not shown: {part.error.message}</p>

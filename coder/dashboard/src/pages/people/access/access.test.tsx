@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 
 import type { User } from "../../../api/types";
-import { Refusal, SignedIn, visit } from "../../../test/world";
+import { Refusal, SignedIn, visit, type Answers } from "../../../test/world";
 import { groupOrigin, revocation, roleOrigin } from "./access";
 import { AccessPage } from "./AccessPage";
 
@@ -40,8 +40,28 @@ it("leaves out steps without an effect", () => {
   expect(revocation(gone, { tokens: [], sessions: [], devices: [] })).toEqual([]);
 });
 
-it("lists the steps, then revokes in that order", async () => {
-  const page = visit(
+const ANSWERS: Answers = {
+  "GET /api/v2/users/me": { id: "me", username: "ana", roles: [], organization_ids: ["o"] },
+  "GET /api/v2/users/bob": BOB,
+  "GET /api/v2/users/b/organizations": [{ id: "o", name: "crew", display_name: "Crew" }],
+  "GET /api/v2/organizations/o/members/b": { roles: [] },
+  "GET /api/v2/groups": [],
+  "GET /api/v2/workspaces": { workspaces: [], count: 0 },
+  "GET /api/v2/experiments": ["oauth2"],
+  "GET /api/v2/users/b/keys/tokens": [
+    { id: "t", user_id: "b", token_name: "robot", scopes: ["coder:all"], last_used: "" },
+  ],
+  "GET /api/v2/users/b/sessions": [{ id: "s", user_agent: "", ip_address: "192.0.2.1" }],
+  "GET /api/v2/users/b/wireguard-clients": new Refusal(403, "Forbidden."),
+  "GET /api/v2/oauth2-provider/apps": [{ id: "a", name: "Portal", callback_url: "https://p" }],
+  "PUT /api/v2/users/b/status/suspend": {},
+  "DELETE /api/v2/users/b/keys/s": {},
+  "DELETE /api/v2/users/b/keys/t": {},
+  "PUT /api/v2/users/b/roles": {},
+};
+
+const opened = (answers: Answers = {}) =>
+  visit(
     [
       {
         element: <SignedIn bare />,
@@ -49,25 +69,32 @@ it("lists the steps, then revokes in that order", async () => {
       },
     ],
     "/bob/access",
-    {
-      "GET /api/v2/users/me": { id: "me", username: "ana", roles: [], organization_ids: ["o"] },
-      "GET /api/v2/users/bob": BOB,
-      "GET /api/v2/users/b/organizations": [{ id: "o", name: "crew", display_name: "Crew" }],
-      "GET /api/v2/organizations/o/members/b": { roles: [] },
-      "GET /api/v2/groups": [],
-      "GET /api/v2/workspaces": { workspaces: [], count: 0 },
-      "GET /api/v2/users/b/keys/tokens": [
-        { id: "t", user_id: "b", token_name: "robot", scopes: ["coder:all"], last_used: "" },
-      ],
-      "GET /api/v2/users/b/sessions": [{ id: "s", user_agent: "", ip_address: "192.0.2.1" }],
-      "GET /api/v2/users/b/wireguard-clients": new Refusal(403, "Forbidden."),
-      "GET /api/v2/oauth2-provider/apps": [{ id: "a", name: "Portal", callback_url: "https://p" }],
-      "PUT /api/v2/users/b/status/suspend": {},
-      "DELETE /api/v2/users/b/keys/s": {},
-      "DELETE /api/v2/users/b/keys/t": {},
-      "PUT /api/v2/users/b/roles": {},
-    },
+    { ...ANSWERS, ...answers },
   );
+
+it("requests no part that the viewer may not see", async () => {
+  const page = opened({
+    "POST /api/v2/authcheck": (body: { checks: Record<string, unknown> }) =>
+      Object.fromEntries(
+        Object.keys(body.checks).map((name) => [name, name !== "keys" && name !== "consents"]),
+      ),
+  });
+  expect(await screen.findAllByText("Not shown: you need permission to view them.")).toHaveLength(
+    4,
+  );
+  expect(
+    page.requests.filter((request) => /keys|sessions|wireguard|oauth2-provider/.test(request)),
+  ).toEqual([]);
+});
+
+it("requests no consents where applications are off", async () => {
+  const page = opened({ "GET /api/v2/experiments": [] });
+  expect(await screen.findByText(/does not let other applications sign in/)).toBeVisible();
+  expect(page.requests).not.toContain("GET /api/v2/oauth2-provider/apps");
+});
+
+it("lists the steps, then revokes in that order", async () => {
+  const page = opened();
   expect(await screen.findByText("robot")).toBeVisible();
   expect(await screen.findByText("Not shown: Forbidden.")).toBeVisible();
   expect(await screen.findByText("Portal")).toBeVisible();

@@ -6,7 +6,7 @@ import { Section } from "../../../ui/Card";
 import { FormProblems, useSettingsForm } from "../../../ui/forms/conflict";
 import { Checkbox } from "../../../ui/forms/Toggle";
 import { SelectField, TextField } from "../../../ui/forms/Field";
-import { PageHead, Stack } from "../../../ui/Page";
+import { PageHead, Stack, TextLink } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import {
   CUSTOM,
@@ -97,7 +97,15 @@ export function TemplateSchedulePage() {
       <form onSubmit={form.submit}>
         <Stack>
           <FormProblems form={form} />
-          <Section title="Autostop" description="Stop idle workspaces automatically.">
+          <Section
+            title="Autostop"
+            description={
+              <>
+                Stop idle workspaces automatically.{" "}
+                <TextLink to="/workspaces/idle">What runs unused</TextLink>
+              </>
+            }
+          >
             <Stack>
               {number(
                 "ttl",

@@ -10,6 +10,7 @@ import type { Workspace } from "../../../api/types";
 import { counted } from "../../../lib/words";
 import { Ago } from "../../../ui/Ago";
 import { Section } from "../../../ui/Card";
+import { cx } from "../../../ui/cx";
 import { Failure } from "../../../ui/Failure";
 import { Skeleton } from "../../../ui/Loading";
 import { PageHead, Stack, TextLink } from "../../../ui/Page";
@@ -77,7 +78,8 @@ function Failures({ mine }: { mine: readonly Workspace[] | undefined }) {
       <Items
         items={problems?.map(({ workspace, text, at }) => ({
           key: workspace.id + text,
-          icon: <CircleAlert className="text-bad" aria-hidden="true" />,
+          icon: <CircleAlert aria-hidden="true" />,
+          failed: true,
           to: `${workspacePath(workspace)}`,
           name: workspace.name,
           text: (
@@ -157,6 +159,7 @@ function Waiting({ mine }: { mine: readonly Workspace[] | undefined }) {
 interface Item {
   key: string;
   icon: ReactNode;
+  failed?: boolean;
   to: string;
   name: string;
   text: ReactNode;
@@ -177,7 +180,9 @@ function Items({ items, empty }: { items: readonly Item[] | undefined; empty: st
       <ul className="divide-y divide-line">
         {items.slice(0, LISTED).map((item) => (
           <li key={item.key} className="flex items-start gap-3 px-5 py-2.5">
-            <span className="mt-0.5 text-muted [&_svg]:size-4">{item.icon}</span>
+            <span className={cx("mt-0.5 [&_svg]:size-4", item.failed ? "text-bad" : "text-muted")}>
+              {item.icon}
+            </span>
             <p className="min-w-0 flex-1 [overflow-wrap:anywhere]">
               <TextLink to={item.to} className="text-text">
                 {item.name}
