@@ -97,9 +97,6 @@ async def _serve(invocation: Invocation[ProvisionerStartOptions]) -> None:
     organization = (
         invocation.options.org or session.read_file(session.config_dir(invocation), "organization") or "default"
     )
-    if with_token:
-        async with HttpClient(policy) as http:
-            await http.request("GET", "/api/v2/users/me")  # a rejected token is an error, not retried forever
     name = invocation.options.name or socket.gethostname().split(".")[0]
     tags = pairs(invocation.options.tag, "tag")
     knock = _DaemonCredentials(
@@ -167,10 +164,13 @@ class _DaemonCredentials:
     tags: dict[str, str]
     key: Secret
     psk: Secret
+    is_checked: bool = False
+    "Whether the server has accepted the session token."
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Session]:
         """Open a connection. Raise HttpError if the server rejects it."""
+        await self._check_token()
         await self._learn_organization()
         socket_ = await connect_websocket(self.policy, self._path(), headers=self._headers(), max_message=MAX_MESSAGE)
         try:
@@ -179,6 +179,14 @@ class _DaemonCredentials:
         finally:
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(socket_)
+
+    async def _check_token(self) -> None:
+        """Raise HttpError for a rejected session token. Here, so that an answer of a proxy in between is retried."""
+        if self.is_checked or self.key.reveal() or self.psk.reveal():
+            return
+        async with HttpClient(self.policy) as http:
+            await http.request("GET", "/api/v2/users/me")
+        self.is_checked = True
 
     async def _learn_organization(self) -> None:
         """Read the organization of a provisioner key, so that no flag is required."""

@@ -171,10 +171,11 @@ async def test_wait_for_owner_goes_on(server: OddServer, delays: dict[int, list[
     assert not ended
 
 
+@pytest.mark.parametrize("psk", ["psk", ""], ids=["psk", "token"])
 async def test_daemon_retries_or_explains(
-    server: OddServer, answer: bytes, delays: dict[int, list[float]], tmp_path: Path
+    server: OddServer, answer: bytes, delays: dict[int, list[float]], tmp_path: Path, psk: str
 ) -> None:
-    credentials = _DaemonCredentials(DialPolicy(server.url), "default", "d", {}, Secret(""), Secret("psk"))
+    credentials = _DaemonCredentials(DialPolicy(server.url), "default", "d", {}, Secret(""), Secret(psk))
     ends: list[CoderError] = []
 
     async def daemon() -> None:
@@ -184,7 +185,9 @@ async def test_daemon_retries_or_explains(
             ends.append(error)
 
     async with ended_by(daemon):
-        await wait_until(lambda: ends or (dials(server, "/serve") >= TRIES and grow(delays)))
+        await wait_until(
+            lambda: ends or (max(dials(server, "/serve"), dials(server, "/users/me")) >= TRIES and grow(delays))
+        )
     assert bool(ends) is (status_of(answer) in _FATAL and not server.upgrades)
 
 
