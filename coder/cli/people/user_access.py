@@ -89,7 +89,17 @@ def _shares(client: BlockingClient, user: User) -> Iterator[Grant]:
             yield Grant(kind, name, f"shared by {workspace.owner_name}", str(workspace.id), workspace.last_used_at)
 
 
-def _credentials(client: BlockingClient, user: User) -> Iterator[Grant]:
+def _may_read_keys(client: BlockingClient, user: User) -> bool:
+    """Return whether the caller may read the user's keys: lists of hidden ones are empty, not refused."""
+    check = {"object": {"resource_type": "api_key", "owner_id": str(user.id)}, "action": "read"}
+    answer = client.request("POST", "/api/v2/authcheck", json={"checks": {"keys": check}})
+    return read(answer, dict[str, bool]).get("keys", False)
+
+
+def _keys(client: BlockingClient, user: User) -> Iterator[Grant]:
+    if not _may_read_keys(client, user):
+        say("Not shown: tokens and sessions (you may not see them)")
+        return
     base = f"/api/v2/users/{user.id}"
     for token in _part(client, "tokens", f"{base}/keys/tokens", list[APIKeyWithOwner]) or []:
         if token.user_id == user.id:
@@ -98,6 +108,11 @@ def _credentials(client: BlockingClient, user: User) -> Iterator[Grant]:
     for item in _part(client, "sessions", f"{base}/sessions", list[UserSession]) or []:
         place = item.ip_address or "-"
         yield Grant("session", item.user_agent or "unknown program", place, item.id, item.last_used, item.expires_at)
+
+
+def _credentials(client: BlockingClient, user: User) -> Iterator[Grant]:
+    yield from _keys(client, user)
+    base = f"/api/v2/users/{user.id}"
     for device in _part(client, "devices", f"{base}/wireguard-clients", list[WireguardClient]) or []:
         place = device.endpoint or "-"
         yield Grant("device", device.name, place, str(device.id), device.last_handshake_at, device.expires_at)

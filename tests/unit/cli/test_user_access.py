@@ -46,6 +46,7 @@ def _answers(method: str, path: str) -> Any:
         else None,
         f"/api/v2/users/{ID}/wireguard-clients": [],
         "/api/v2/oauth2-provider/apps": None,
+        "/api/v2/authcheck": {"keys": True},
         "/api/v2/workspaces": {"workspaces": [], "count": 0},
     }
     return own[bare] if bare in own else described(method, path)
@@ -60,6 +61,8 @@ def server() -> Iterator[OddServer]:
 
 async def _run(server: OddServer, home: Path, refused: str, *words: str) -> Result:
     def answer(method: str, path: str) -> bytes:
+        if refused == "keys" and path == "/api/v2/authcheck":
+            return reply('{"keys": false}')
         if refused and refused in path:
             return reply('{"message": "Forbidden"}', status="403 Forbidden")
         return reply(json.dumps(_answers(method, path)))
@@ -87,3 +90,11 @@ async def test_access_names_refused_part(server: OddServer, tmp_path: Path) -> N
     assert "Not shown: sessions" in result.stderr
     assert "session " not in result.stdout
     assert "robot" in result.stdout
+
+
+async def test_hidden_keys_are_named(server: OddServer, tmp_path: Path) -> None:
+    """The lists of a caller without the right are empty, not refused."""
+    result = await _run(server, tmp_path, "keys")
+    assert result.code == 0, result.stderr
+    assert "Not shown: tokens and sessions" in result.stderr
+    assert "robot" not in result.stdout
