@@ -53,8 +53,9 @@ from coder.wsproxy.registration import Registration
 from coder.wsproxy.site import ProxySite, response_headers
 from coder.wsproxy.world import ProxyWorld
 
-DEREGISTER_SECONDS, AWAY_SECONDS = 2.0, 0.3
-"""Seconds to deregister and to report the last usage; and when the server did not answer the last registration."""
+DEREGISTER_SECONDS, AWAY_SECONDS = 0.6, 0.3
+"""Seconds to deregister and to report the last usage; and when the server did not answer the request before. A service
+manager waits for the end, so both together stay below a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +158,10 @@ async def _close(world: ProxyWorld, authorizer: RemoteAppAuthorizer, http: HttpS
     world.stopping.set()
     limit = AWAY_SECONDS if world.registration.problem else DEREGISTER_SECONDS
     with trio.CancelScope(shield=True):
-        with trio.move_on_after(limit):
+        with trio.move_on_after(limit) as waiting:
             await world.registration.deregister_proxy()
+        if waiting.cancelled_caught:
+            limit = AWAY_SECONDS
         if world.relay is not None:
             world.relay.disconnect_all()
         await http.drained()

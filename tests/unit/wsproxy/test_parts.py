@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, cast, get_args
 from uuid import UUID, uuid4
 
@@ -43,7 +44,7 @@ from coder.wsproxy.config import ProxyConfig, proxy_config
 from coder.wsproxy.keys import KeyRing
 from coder.wsproxy.primary import TIMEOUT
 from coder.wsproxy.registration import INTERVAL_SECONDS, MAX_SILENCE, Registration
-from coder.wsproxy.server import with_address
+from coder.wsproxy.server import _close, with_address
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GIVEN = {
@@ -364,3 +365,18 @@ def _world_of(primary: Any) -> Any:
     settings = type("Settings", (), {"own_url": "https://sydney.test", "wildcard": ""})()
     parts = {"settings": settings, "stopping": None, "pool": None, "registration": registration, "clock": clock}
     return type("World", (), {**parts, "primary": primary})()
+
+
+@pytest.mark.parametrize("problem", ["", "the server did not answer"])
+async def test_silent_primary_delays_no_end(problem: str, autojump_clock: trio.testing.MockClock) -> None:
+    """A service manager that stops the proxy waits less than a second, whatever the server does."""
+
+    async def nothing() -> None:
+        return
+
+    registration = SimpleNamespace(problem=problem, deregister_proxy=trio.sleep_forever)
+    world: Any = SimpleNamespace(stopping=trio.Event(), registration=registration, relay=None)
+    silent: Any = SimpleNamespace(report=trio.sleep_forever, drained=nothing)
+    began = trio.current_time()
+    await _close(world, silent, silent)
+    assert trio.current_time() - began < 1
