@@ -63,6 +63,9 @@ def log_to_directory(directory: str) -> Iterator[Path]:
         listener, REQUESTS.listener = REQUESTS.listener, lambda exchange: _requests.debug(str(exchange))
         try:
             yield path
+        except BaseException:
+            listener = None  # the explanation of a failure makes requests, too, when the file is closed
+            raise
         finally:
             REQUESTS.listener = listener
             log.configure()

@@ -40,6 +40,9 @@ def test_requests_go_to_the_file_only(tmp_path: Path, capsys: pytest.CaptureFixt
         with log_to_directory(str(tmp_path)) as path:
             REQUESTS.note("GET", "http://host/api/v2/users/me?token=secret", 200, 0.012)
         REQUESTS.note("GET", "http://host/later", 200, 0.0)
+        with pytest.raises(CoderError), log_to_directory(str(tmp_path)):
+            raise CoderError("not_found", "no such workspace")
+        REQUESTS.note("GET", "http://host/near-misses", 200, 0.0)
     finally:
         REQUESTS.listener = None
     assert "[debug] requests: GET http://host/api/v2/users/me" in path.read_text()
