@@ -1,7 +1,7 @@
 // Provisioner keys: created here, shown once, and deleted.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, Plus, Trash2 } from "lucide-react";
-import { useId, useState } from "react";
+import { useState } from "react";
 
 import { post, remove, seg } from "../../api/client";
 import { keyDaemons } from "../../api/queries/organizations";
@@ -15,6 +15,7 @@ import { Dialog } from "../../ui/Dialog";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { TextField } from "../../ui/forms/Field";
+import { FormDialog } from "../../ui/forms/FormDialog";
 import { useForm } from "../../ui/forms/form";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
@@ -189,7 +190,6 @@ function NewKey({
   onClose: () => void;
   onMade: () => Promise<unknown>;
 }) {
-  const id = useId();
   const [key, setKey] = useState("");
   const form = useForm(
     { name: "", tags: "" },
@@ -232,44 +232,24 @@ function NewKey({
     );
   }
   return (
-    <Dialog
-      open
-      held={form.busy}
-      onClose={() => {
-        if (!form.busy) onClose();
-      }}
-      title="Create provisioner key"
-      actions={
-        <>
-          <Button disabled={form.busy} onClick={onClose}>
-            Cancel
-          </Button>
-          <Button type="submit" form={id} variant="primary" busy={form.busy}>
-            Create key
-          </Button>
-        </>
-      }
-    >
-      <form id={id} className="flex flex-col gap-4" onSubmit={form.submit}>
-        {form.error ? <Failure error={form.error} /> : null}
-        <TextField
-          label="Name"
-          required
-          autoComplete="off"
-          value={form.values.name}
-          problem={form.problem("name")}
-          onChange={(value) => form.set("name", value)}
-        />
-        <TextField
-          label="Tags"
-          autoComplete="off"
-          placeholder="os=linux gpu=yes"
-          hint="Jobs that require these tags go to its provisioners. Tags cannot be changed later."
-          value={form.values.tags}
-          problem={form.problem("tags")}
-          onChange={(value) => form.set("tags", value)}
-        />
-      </form>
-    </Dialog>
+    <FormDialog title="Create provisioner key" form={form} submit="Create key" onClose={onClose}>
+      <TextField
+        label="Name"
+        required
+        autoComplete="off"
+        value={form.values.name}
+        problem={form.problem("name")}
+        onChange={(value) => form.set("name", value)}
+      />
+      <TextField
+        label="Tags"
+        autoComplete="off"
+        placeholder="os=linux gpu=yes"
+        hint="Jobs that require these tags go to its provisioners. Tags cannot be changed later."
+        value={form.values.tags}
+        problem={form.problem("tags")}
+        onChange={(value) => form.set("tags", value)}
+      />
+    </FormDialog>
   );
 }

@@ -5,8 +5,8 @@ import { post } from "../../api/client";
 import type { CreateWorkspaceProxyRequest, UpdateWorkspaceProxyResponse } from "../../api/types";
 import { Button } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
-import { Failure } from "../../ui/Failure";
 import { TextField } from "../../ui/forms/Field";
+import { FormDialog } from "../../ui/forms/FormDialog";
 import { useForm } from "../../ui/forms/form";
 import { IconField } from "../../ui/forms/IconField";
 import { Notice } from "../../ui/Notice";
@@ -65,49 +65,27 @@ export function CreateProxy({
     );
   }
   return (
-    <Dialog
-      open
-      held={form.busy}
-      onClose={() => {
-        if (!form.busy) onClose();
-      }}
-      title="Create proxy"
-      actions={
-        <>
-          <Button disabled={form.busy} onClick={onClose}>
-            Cancel
-          </Button>
-          <Button type="submit" form="proxy" variant="primary" busy={form.busy}>
-            Create proxy
-          </Button>
-        </>
-      }
-    >
-      <form id="proxy" onSubmit={form.submit}>
-        <Stack>
-          {form.error ? <Failure error={form.error} /> : null}
-          <TextField
-            label="Name"
-            required
-            placeholder="sydney"
-            value={values.name}
-            problem={problem("name")}
-            onChange={(value) => set("name", value)}
-          />
-          <TextField
-            label="Display name"
-            placeholder="Sydney"
-            value={values.display_name}
-            problem={problem("display_name")}
-            onChange={(value) => set("display_name", value)}
-          />
-          <IconField
-            value={values.icon}
-            problem={problem("icon")}
-            onChange={(value) => set("icon", value)}
-          />
-        </Stack>
-      </form>
-    </Dialog>
+    <FormDialog title="Create proxy" form={form} submit="Create proxy" onClose={onClose}>
+      <TextField
+        label="Name"
+        required
+        placeholder="sydney"
+        value={values.name}
+        problem={problem("name")}
+        onChange={(value) => set("name", value)}
+      />
+      <TextField
+        label="Display name"
+        placeholder="Sydney"
+        value={values.display_name}
+        problem={problem("display_name")}
+        onChange={(value) => set("display_name", value)}
+      />
+      <IconField
+        value={values.icon}
+        problem={problem("icon")}
+        onChange={(value) => set("icon", value)}
+      />
+    </FormDialog>
   );
 }

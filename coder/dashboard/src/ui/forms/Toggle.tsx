@@ -17,6 +17,22 @@ interface ToggleProps {
   id?: string;
 }
 
+/** The label of the control `id`, and the hint that describes it. */
+function Caption({ id, label, hint }: { id: string; label: ReactNode; hint: ReactNode }) {
+  return (
+    <>
+      <label htmlFor={id} className="font-medium">
+        {label}
+      </label>
+      {hint ? (
+        <div id={`${id}-hint`} className="text-sm text-muted">
+          {hint}
+        </div>
+      ) : null}
+    </>
+  );
+}
+
 export function Checkbox({
   label,
   hint,
@@ -41,14 +57,7 @@ export function Checkbox({
         onChange={(event) => onChange(event.target.checked)}
       />
       <div className="min-w-0">
-        <label htmlFor={id} className="font-medium">
-          {label}
-        </label>
-        {hint ? (
-          <div id={`${id}-hint`} className="text-sm text-muted">
-            {hint}
-          </div>
-        ) : null}
+        <Caption id={id} label={label} hint={hint} />
       </div>
     </div>
   );
@@ -75,14 +84,7 @@ export function ButtonCheckbox({ label, hint, checked, onChange, disabled = fals
         </RadixCheckbox.Indicator>
       </RadixCheckbox.Root>
       <div className="min-w-0">
-        <label htmlFor={id} className="font-medium">
-          {label}
-        </label>
-        {hint ? (
-          <div id={`${id}-hint`} className="text-sm text-muted">
-            {hint}
-          </div>
-        ) : null}
+        <Caption id={id} label={label} hint={hint} />
       </div>
     </div>
   );
@@ -122,14 +124,7 @@ export function Switch({
         />
       </RadixSwitch.Root>
       <div className={hideLabel ? "sr-only" : "min-w-0"}>
-        <label htmlFor={id} className="font-medium">
-          {label}
-        </label>
-        {hint ? (
-          <div id={`${id}-hint`} className="text-sm text-muted">
-            {hint}
-          </div>
-        ) : null}
+        <Caption id={id} label={label} hint={hint} />
       </div>
     </div>
   );

@@ -17,6 +17,7 @@ import { Failure } from "../../../ui/Failure";
 import { Checkbox } from "../../../ui/forms/Toggle";
 import { RadioCards } from "../../../ui/forms/RadioCards";
 import { SelectField, TextField } from "../../../ui/forms/Field";
+import { FormDialog } from "../../../ui/forms/FormDialog";
 import { useForm } from "../../../ui/forms/form";
 import { Notice } from "../../../ui/Notice";
 import { Stack } from "../../../ui/Page";
@@ -85,65 +86,48 @@ export default function AddDevice({
   if (created) return <Made {...created} onClose={onClose} />;
   const { values, set, problem } = form;
   return (
-    <Dialog
-      open
-      held={form.busy}
-      onClose={() => {
-        if (!form.busy) onClose();
-      }}
+    <FormDialog
       title="Add device"
       description="The private key is generated in this browser; the server never sees it."
-      actions={
-        <>
-          <Button disabled={form.busy} onClick={onClose}>
-            Cancel
-          </Button>
-          <Button type="submit" form="device" variant="primary" busy={form.busy}>
-            Add device
-          </Button>
-        </>
-      }
+      form={form}
+      submit="Add device"
+      onClose={onClose}
     >
-      <form id="device" onSubmit={form.submit}>
-        <Stack>
-          {form.error ? <Failure error={form.error} /> : null}
-          <TextField
-            label="Name"
-            required
-            placeholder="phone"
-            value={values.name}
-            problem={problem("name")}
-            onChange={(value) => set("name", value)}
-          />
-          <SelectField
-            label="Expires after"
-            value={daysOf(values.days)}
-            onChange={(value) => set("days", value)}
-            options={offered}
-          />
-          <RadioCards
-            label="Access"
-            value={values.limited ? "some" : "all"}
-            onChange={(value) => set("limited", value === "some")}
-            options={[
-              {
-                value: "all",
-                text: "All workspaces you have access to",
-                hint: "Including future workspaces.",
-              },
-              { value: "some", text: "Only selected workspaces" },
-            ]}
-          />
-          {values.limited ? (
-            <Choose
-              chosen={values.workspace_ids}
-              onChange={(ids) => set("workspace_ids", ids)}
-              problem={problem("workspace_ids")}
-            />
-          ) : null}
-        </Stack>
-      </form>
-    </Dialog>
+      <TextField
+        label="Name"
+        required
+        placeholder="phone"
+        value={values.name}
+        problem={problem("name")}
+        onChange={(value) => set("name", value)}
+      />
+      <SelectField
+        label="Expires after"
+        value={daysOf(values.days)}
+        onChange={(value) => set("days", value)}
+        options={offered}
+      />
+      <RadioCards
+        label="Access"
+        value={values.limited ? "some" : "all"}
+        onChange={(value) => set("limited", value === "some")}
+        options={[
+          {
+            value: "all",
+            text: "All workspaces you have access to",
+            hint: "Including future workspaces.",
+          },
+          { value: "some", text: "Only selected workspaces" },
+        ]}
+      />
+      {values.limited ? (
+        <Choose
+          chosen={values.workspace_ids}
+          onChange={(ids) => set("workspace_ids", ids)}
+          problem={problem("workspace_ids")}
+        />
+      ) : null}
+    </FormDialog>
   );
 }
 
