@@ -377,7 +377,7 @@ class Fleet:
         await trio.sleep(SETTLE)
 
     async def _judge_connected(self) -> None:
-        """Whoever has a right is connected and served, and nothing of its stream is missing."""
+        """Check that every client with a right is served, and that no byte of its stream is missing."""
         for client in self.clients:
             client.wants.set()
         await trio.sleep(SHOWN_WITHIN)
@@ -394,7 +394,7 @@ class Fleet:
                 )
 
     async def _judge_absent(self) -> None:
-        """When all clients have left, no trace of them is left."""
+        """Let all clients leave; check that no peer, tunnel or connection of them remains."""
         for client in list(self.clients):
             self._end(client)
         await trio.sleep(SHOWN_WITHIN)

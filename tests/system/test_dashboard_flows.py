@@ -102,7 +102,7 @@ def test_organization_member_and_group(page: Page, server: Loopback) -> None:
     page.get_by_role("button", name=re.compile("save", re.IGNORECASE)).click()
     expect(page).to_have_title(re.compile("^The Staff - "))
     expect(page.get_by_text("No members yet")).to_be_visible()
-    page.get_by_placeholder("User email or username").fill("nobody-of-that-name")
+    page.get_by_placeholder("User email or username").fill("unknown-user")
     expect(page.get_by_text("No users found")).to_be_visible()
     page.get_by_placeholder("User email or username").fill("eve@example.com")
     page.get_by_text("eve@example.com").click()

@@ -206,7 +206,7 @@ class Server:
         self.is_down = False
 
     def stop(self) -> None:
-        """Break every connection; nothing is said to anybody."""
+        """Break every connection without a goodbye."""
         self.is_down = True
         for link in [*self.links, *self.relay_links]:
             link.close()

@@ -26,7 +26,7 @@ DEPLOYMENT_ID = "4f0c2a53-7bb0-4a43-9c1e-0f9a4f4e1d77"
 STATE = json.dumps({"version": 4, "serial": 3, "resources": [{"type": "null_resource", "name": "box"}]}).encode()
 TEMPLATE = tar({"main.tf": 'resource "null_resource" "box" {}\n'})
 PREBUILDS_USER = UUID("c42fdf75-3097-471c-8c33-fb52454d81c0")
-NOBODY = UUID("deadbeef-0000-4000-8000-000000000000")
+UNKNOWN_USER = UUID("deadbeef-0000-4000-8000-000000000000")
 """Id that no row has."""
 _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 _FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
@@ -180,7 +180,7 @@ def _templates() -> _Given:
                 "input": json.dumps({"workspace_build_id": str(ident("workspace_builds", 0)), "log_level": "debug"}),
             },
             done | {"type": "workspace_build", "input": "{}", "completed_at": None, "started_at": START},
-            done | {"type": "template_version_dry_run", "input": "{}", "initiator_id": NOBODY},
+            done | {"type": "template_version_dry_run", "input": "{}", "initiator_id": UNKNOWN_USER},
         ],
         "templates": [
             {
@@ -200,7 +200,7 @@ def _templates() -> _Given:
                 "time_til_dormant": 0,
                 "time_til_dormant_autodelete": 0,
                 "user_acl": json.dumps({str(ident("users", 0)): ["*"]}),
-                "group_acl": json.dumps({str(ident("organizations", 0)): ["read", "use"], str(NOBODY): []}),
+                "group_acl": json.dumps({str(ident("organizations", 0)): ["read", "use"], str(UNKNOWN_USER): []}),
                 "use_classic_parameter_flow": True,
             },
             {"name": "BOX", "deleted": True},
