@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 _ENTRY = re.compile(r"\((\w+);(\w*);(\w*);[^;]*;[^;]*;([^;)]*)")
-_TRUSTED = frozenset({"SY", "BA", "OW", "CO", "S-1-5-18", "S-1-5-32-544", "S-1-3-0", "S-1-3-4"})
-"The system, administrators and the owner, by abbreviation and number."
+_TRUSTED = frozenset({"SY", "BA", "LA", "OW", "CO", "S-1-5-18", "S-1-5-32-544", "S-1-3-0", "S-1-3-4"})
+"The system, administrators (LA: the built-in one) and the owner, by abbreviation and number."
+_SERVICES = {"S-1-5-19": "LS", "S-1-5-20": "NS"}
+"SIDs of service accounts that Windows abbreviates."
 _READ_ONLY = frozenset({"FR", "FX", "GR", "GX", "RC"})
 _WRITE_MASK = 0x500D0156
 """Bits that allow a change: add a file, add a folder, write attributes, delete, delete a child, change the list or the
@@ -24,7 +26,7 @@ def others_can_write(sddl: str, user: str) -> bool:
         kind in {"A", "OA", "XA"}
         and "IO" not in re.findall("..", flags)
         and trustee not in _TRUSTED
-        and trustee != user
+        and trustee not in {user, _SERVICES.get(user)}
         and _allows_change(rights)
         for kind, flags, rights, trustee in _ENTRY.findall(sddl)
     )

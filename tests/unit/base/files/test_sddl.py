@@ -44,3 +44,19 @@ def test_private_list(sddl: str) -> None:
 )
 def test_writable_list(sddl: str) -> None:
     assert others_can_write(sddl, USER)
+
+
+@pytest.mark.parametrize(
+    ("user", "trustee", "is_private"),
+    [
+        ("S-1-5-21-1-2-3-500", "LA", True),
+        ("S-1-5-19", "LS", True),
+        ("S-1-5-20", "NS", True),
+        ("S-1-5-18", "SY", True),
+        (USER, "LS", False),
+        (USER, "NS", False),
+        (USER, "LG", False),
+    ],
+)
+def test_abbreviated_accounts_are_recognized(user: str, trustee: str, is_private: bool) -> None:
+    assert others_can_write(f"D:P(A;OICI;FA;;;{trustee})", user) is not is_private
