@@ -16,7 +16,7 @@ import msgspec
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.release.location import checked_address
-from coder.domain.agents.version_order import is_newer, is_version
+from coder.domain.agents.version_order import canonical, is_newer, is_version
 
 LIST_NAME = "releases.json"
 """Name of the list in a folder of releases."""
@@ -65,11 +65,7 @@ def _checked(release: Release) -> Release:
         raise _invalid(f"{quoted(release.version[:80])} is no version")
     if release.notes_url:
         checked_address(release.notes_url)
-    return msgspec.structs.replace(release, version=_with_v(release.version))
-
-
-def _with_v(version: str) -> str:
-    return f"v{version.removeprefix('v')}"
+    return msgspec.structs.replace(release, version=canonical(release.version))
 
 
 def _invalid(reason: str) -> CoderError:
@@ -89,7 +85,7 @@ def newest_release(releases: Iterable[Release], current: str) -> Release | None:
 
 def find_release(releases: Iterable[Release], version: str) -> Release | None:
     """Return the release of a version, which users also write without its "v"."""
-    wanted = _with_v(version)
+    wanted = canonical(version)
     return next((release for release in releases if release.version == wanted), None)
 
 
