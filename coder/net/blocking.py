@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar, overload
@@ -117,8 +118,7 @@ class BlockingClient:
             status, headers, data, is_kept = connection.exchange(method, prefix + target, sent, body, limit)
         except TooLargeError:
             self.close()
-            shown = _masked_url(self.policy, target)
-            raise NetError("protocol", f"the answer of {shown} is larger than {limit} bytes") from None
+            raise _too_large(self.policy, target, limit) from None
         except (BadAnswerError, TunnelRefusedError, OSError) as error:
             self.close()
             if not is_fresh and isinstance(error, DisconnectedError | BrokenPipeError | ConnectionResetError):
@@ -155,7 +155,10 @@ class BlockingClient:
     def _exchange_by_tls_proxy(
         self, method: str, target: str, body: bytes | None, fields: dict[str, str], limit: int
     ) -> HttpAnswer:
-        """Send through a proxy that itself uses TLS: http.client cannot do TLS inside of TLS, our own client can."""
+        """Send through a proxy that itself uses TLS: this client cannot do TLS inside of TLS, the other one can. Time
+        limits are per step here, too: a program of 50 MB takes minutes on a slow line."""
+        import trio
+
         from coder.base.threads import run_trio
         from coder.net.http1 import HttpClient
 
@@ -164,12 +167,29 @@ class BlockingClient:
         path = target.removeprefix(self.policy.origin.path.rstrip("/"))
 
         async def once() -> HttpAnswer:
-            async with HttpClient(self.policy) as client:
-                every = tuple(range(200, 600))
-                answer = await client.request(method, path, body=body, headers=own_headers, expect=every, limit=limit)
-                return HttpAnswer(answer.status, dict(answer.headers), answer.body)
+            content = bytearray()
+            async with (
+                HttpClient(self.policy) as client,
+                client.stream(method, path, body=body, headers=own_headers, head_timeout=REQUEST_TIMEOUT) as answer,
+                aclosing(answer.chunks()) as chunks,
+            ):
+                while True:
+                    with trio.move_on_after(REQUEST_TIMEOUT) as scope:
+                        chunk = await anext(chunks, None)
+                    if scope.cancelled_caught:
+                        raise NetError("timeout", f"{self.policy.origin.hostname} did not answer in time")
+                    if chunk is None:
+                        break
+                    if len(content) + len(chunk) > limit:
+                        raise _too_large(self.policy, target, limit)
+                    content += chunk
+            return HttpAnswer(answer.status, dict(answer.headers), bytes(content))
 
         return run_trio(once)
+
+
+def _too_large(policy: DialPolicy, target: str, limit: int) -> NetError:
+    return NetError("protocol", f"the answer of {_masked_url(policy, target)} is larger than {limit} bytes")
 
 
 def _masked_url(policy: DialPolicy, target: str) -> str:

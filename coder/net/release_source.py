@@ -6,10 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from coder.base.errors import CoderError
-from coder.base.release.location import checked_address, is_address, joined_address
+from coder.base.release.location import checked_address, is_address, joined_address, shown_location
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError, NetError
-from coder.net.masking import masked
 from coder.net.policy import DialPolicy
 
 MAX_REDIRECTS = 5
@@ -42,8 +41,11 @@ def join_location(base: str, reference: str) -> str:
 
 
 def file_of(folder: str, name: str) -> str:
-    """Return the location of a file in a folder."""
-    return f"{folder.rstrip('/')}/{name}" if is_address(folder) else str(Path(folder) / name)
+    """Return the location of a file in a folder. Raise CoderError `release_source`."""
+    if not is_address(folder):
+        return str(Path(folder) / name)
+    parts = checked_address(folder)
+    return parts._replace(path=f"{parts.path.rstrip('/')}/{name}").geturl()
 
 
 def read_location(location: str, policy_for: Callable[[str], DialPolicy], limit: int) -> bytes:
@@ -90,5 +92,4 @@ def _reason(error: Exception) -> str:
 def _unreadable(location: str, reason: str) -> CoderError:
     is_remote = is_address(location)
     hint = "Check the address, the proxy and the certificates." if is_remote else "Check the path and its owner."
-    shown = "".join(letter if letter.isprintable() else "?" for letter in masked(location))
-    return CoderError("release_source", f"{shown} cannot be read: {reason}", hint)
+    return CoderError("release_source", f"{shown_location(location)} cannot be read: {reason}", hint)

@@ -9,12 +9,25 @@ from coder.base.errors import CoderError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _FILE = "file"
+MAX_SHOWN = 1024
+"Characters of a location in an error."
 
 
 def is_address(location: str) -> bool:
     """Return whether a location is an address instead of a path; `file://` begins a path."""
     match = _SCHEME.match(location)
     return match is not None and match[1].lower() != _FILE
+
+
+def shown_location(location: str) -> str:
+    """Return a location for errors: printable, and without user information, query and fragment, which may be
+    secret."""
+    if is_address(location):
+        whole, separator, _ = location.partition("?")
+        scheme, _, rest = whole.partition("#")[0].partition("://")
+        authority, slash, path = rest.partition("/")
+        location = f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}{'?***' if separator else ''}"
+    return "".join(letter if letter.isprintable() else "?" for letter in location[:MAX_SHOWN])
 
 
 def checked_address(address: str) -> SplitResult:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import trio
 
 from coder.base.errors import CoderError
+from coder.net import blocking, http1
 from coder.net.policy import DialPolicy
-from coder.net.release_source import join_location, list_location, read_location
+from coder.net.release_source import file_of, join_location, list_location, read_location
 
 LIMIT = 100
 
@@ -34,8 +37,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif self.sent == "chunks":
             self.send_header("Transfer-Encoding", "chunked")
             data = b"%x\r\n%s\r\n0\r\n\r\n" % (self.length, data)
+        elif self.sent in {"endless", "claimed"}:
+            self.send_header("Transfer-Encoding", "chunked")
+            data = b"ffffffff\r\nx" if self.sent == "claimed" else b"1\r\nx\r\n"
         self.end_headers()
-        self.wfile.write(data)
+        with contextlib.suppress(ConnectionError):
+            self.wfile.write(data)
+            while self.sent == "endless":
+                self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -106,12 +115,41 @@ def test_secret_of_a_query_is_masked() -> None:
     assert "s3cret" not in f"{caught.value} {caught.value.hint}"
 
 
-@pytest.mark.parametrize("sent", ["length", "chunks", "until the end"])
-def test_answer_over_the_limit_is_refused(sent: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def by_tls_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests go the way of proxies with TLS, which needs the other client; the proxy itself is left out."""
+
+    async def connect(policy: DialPolicy, *, forwarded: bool) -> trio.SocketStream:
+        return await trio.open_tcp_stream(policy.origin.hostname or "", policy.origin.port or 0)
+
+    monkeypatch.setattr(blocking, "proxy_for", lambda policy, host, scheme: "https://proxy.test")
+    monkeypatch.setattr(http1, "connect", connect)
+
+
+@pytest.mark.parametrize("prepare", [lambda _: None, by_tls_proxy], ids=["direct", "TLS proxy"])
+@pytest.mark.parametrize("sent", ["length", "chunks", "until the end", "endless", "claimed"])
+def test_answer_over_the_limit_is_refused(
+    sent: str, prepare: Callable[[pytest.MonkeyPatch], None], url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The body is not held: the error comes from the client, before the content is compared with the limit."""
+    prepare(monkeypatch)
     monkeypatch.setattr(Handler, "sent", sent)
     monkeypatch.setattr(Handler, "length", LIMIT)
-    assert len(read(url)) == LIMIT
+    if sent not in {"endless", "claimed"}:
+        assert len(read(url)) == LIMIT
     monkeypatch.setattr(Handler, "length", LIMIT + 1)
     with pytest.raises(CoderError, match=rf"the answer of {url}/ is larger than {LIMIT} bytes"):
         read(url)
+
+
+@pytest.mark.parametrize(
+    ("folder", "file"),
+    [
+        ("https://mirror/v2", "https://mirror/v2/SUMS"),
+        ("https://mirror/v2/", "https://mirror/v2/SUMS"),
+        ("https://mirror", "https://mirror/SUMS"),
+        ("https://mirror/v2?token=a", "https://mirror/v2/SUMS?token=a"),
+        ("/srv/v2", "/srv/v2/SUMS"),
+    ],
+)
+def test_file_of_a_folder(folder: str, file: str) -> None:
+    assert file_of(folder, "SUMS") == file

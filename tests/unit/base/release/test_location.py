@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coder.base.errors import CoderError
-from coder.base.release.location import checked_address, is_address, joined_address
+from coder.base.release.location import checked_address, is_address, joined_address, shown_location
 
 LOGIN = "user:s3cret"
 REFUSED = {
@@ -59,3 +59,17 @@ def test_reference_never_leaves_tls(reference: str) -> None:
 )
 def test_address_or_path(location: str, expected: bool) -> None:
     assert is_address(location) is expected
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        (f"https://{LOGIN}@mirror/a", "https://mirror/a"),
+        ("https://mirror/a?x=s3cret#y", "https://mirror/a?***"),
+        ("https://mirror/a#s3cret", "https://mirror/a"),
+        ("/srv/a?b@c", "/srv/a?b@c"),
+        ("/srv/a\0\x1b[2J", "/srv/a??[2J"),
+    ],
+)
+def test_shown_location_has_no_secret(location: str, shown: str) -> None:
+    assert shown_location(location) == shown
