@@ -153,9 +153,12 @@ def normal_url(text: str) -> str:
         is_one = False
     if not is_one:
         from coder.base.text_faults import url_fault
+        from coder.net.masking import masked
 
         fault = url_fault(address) or "not the address of a deployment"
-        raise CoderError("bad_url", f'parse raw url "{address}": {fault}', "Write it like https://coder.example.com")
+        raise CoderError(
+            "bad_url", f'parse raw url "{masked(address)}": {fault}', "Write it like https://coder.example.com"
+        )
     return address
 
 
