@@ -150,11 +150,12 @@ def _locked(folder: Path) -> Iterator[None]:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise CoderError("upgrade_running", f"another upgrade of {folder} is running", "Wait until it ends.") from None
-    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CoderError(
+                "upgrade_running", f"another upgrade of {folder} is running", "Wait until it ends."
+            ) from None
         yield
     finally:
         os.close(descriptor)
@@ -267,7 +268,7 @@ def _replace(source: Path, target: Path, saved: Path) -> None:
 
 
 def _put_back(saved: Path, target: Path) -> None:
-    if saved.exists():
+    if os.path.lexists(saved):
         saved.replace(target)
     else:
         target.unlink()
@@ -277,10 +278,10 @@ def link_or_copy(source: Path, target: Path) -> None:
     """Give a file a second name, or, on a file system without hard links, copy it. `target` must not exist. Raises
     OSError."""
     try:
-        os.link(source, target)
+        os.link(source, target, follow_symlinks=False)
     except FileExistsError:
         raise
-    except OSError:
+    except (OSError, NotImplementedError):  # a system that follows symbolic links always
         copy_file(source, target)
         _copy_rights(source, target)
 

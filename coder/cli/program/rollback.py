@@ -50,8 +50,13 @@ class Exchange:
         if is_newer(self.target, self.current):
             return False
         if self.schema and self.target_schema:
-            return _number(self.schema) > _number(self.target_schema)
+            return is_newer_schema(self.schema, self.target_schema)
         return bool(self.backup)
+
+
+def is_newer_schema(theirs: str, ours: str) -> bool:
+    """Return whether a revision of the database's schema is newer; of revisions that are known."""
+    return _number(theirs) > _number(ours)
 
 
 def _number(revision: str) -> str:

@@ -15,7 +15,7 @@ from coder.cli.ui.output import say
 
 def finish_service(invocation: Invocation[UpgradeOptions], program: Path, service: InstalledService | None) -> None:
     """Restart the service that runs this program, with --restart, or print how."""
-    if service is None or service.program not in {str(program), str(own_binary())} or not _is_active():
+    if service is None or not _runs(service, program) or not _is_active():
         return
     command = ["systemctl", "restart", "coder"]
     if not invocation.options.restart:
@@ -32,6 +32,13 @@ def finish_service(invocation: Invocation[UpgradeOptions], program: Path, servic
             "See `journalctl -u coder`; `coder upgrade --rollback` puts the program before back.",
         )
     say("The service coder was restarted.")
+
+
+def _runs(service: InstalledService, program: Path) -> bool:
+    """Return whether the unit starts this program, also by a link to it."""
+    if not service.program:
+        return False
+    return service.program == str(own_binary()) or Path(service.program).resolve() == program
 
 
 def _is_active() -> bool:

@@ -37,7 +37,7 @@ from coder.cli.program.replacement import (
     unchanged_on_failure,
     write_file,
 )
-from coder.cli.program.rollback import roll_back
+from coder.cli.program.rollback import is_newer_schema, roll_back
 from coder.cli.program.service_restart import finish_service
 from coder.cli.program.verify import public_keys
 from coder.cli.server.installed_service import InstalledService, find_service
@@ -71,6 +71,12 @@ class Plan:
     def schema_moves(self) -> bool:
         """Whether the new server will migrate a database of this machine; a list that does not say counts as yes."""
         return bool(self.schema_from) and self.target.schema_revision != self.schema_from
+
+    @property
+    def rejects_schema(self) -> bool:
+        """Whether the target is too old for the database of this machine."""
+        known = self.target.schema_revision
+        return bool(self.schema_from) and bool(known) and is_newer_schema(self.schema_from, known)
 
 
 @implements(UPGRADE)
@@ -203,6 +209,8 @@ def _print_plan(program: Path, plan: Plan) -> None:
     if plan.schema_from:
         target = plan.target.schema_revision or "not listed"
         text = f"{plan.schema_from} -> {target}; the database is backed up first" if plan.schema_moves else "unchanged"
+        if plan.rejects_schema:
+            text += f". {plan.target.version} rejects it: restore an earlier backup with `coder server restore`"
         sys.stdout.write(f"\nSchema of the database: {text}.\n")
     sys.stdout.flush()
 
@@ -245,5 +253,6 @@ def _as_json(program: Path, plan: Plan | None, action: str, backup: str) -> dict
         "schema_from": plan.schema_from if plan is not None else "",
         "schema_to": plan.target.schema_revision if plan is not None else "",
         "schema_moves": plan is not None and plan.schema_moves,
+        "schema_rejected": plan is not None and plan.rejects_schema,
         "backup": backup,
     }

@@ -190,7 +190,7 @@ def test_longer_text_is_no_cut_text(folder: Path, name: str, monkeypatch: pytest
     ],
 )
 def test_downloaded_bytes_are_verified(folder: Path, changed: dict[str, Any], code: str) -> None:
-    given = {
+    given: dict[str, Any] = {
         "name": PROGRAM,
         "data": b"program",
         "sums": (folder / "SHA256SUMS").read_bytes(),

@@ -120,13 +120,14 @@ def test_windows_moves_programs_in_use(program: Path, step: int, monkeypatch: py
     assert files(program.parent) == before
 
 
+def no_links(*paths: Any, **options: Any) -> None:
+    raise OSError(errno.EPERM, "Operation not permitted")
+
+
 @pytest.mark.parametrize("is_rollback", [False, True])
 def test_exchange_without_hard_links(program: Path, is_rollback: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*args: Any, **options: Any) -> None:
-        raise OSError(errno.EPERM, "Operation not permitted")
-
     program.chmod(0o751)
-    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(os, "link", no_links)
     exchange(program, is_rollback=is_rollback)
     previous = program.with_name("coder.previous")
     assert previous.read_bytes() == b"two" and previous.stat().st_mode & 0o777 == 0o751
@@ -138,7 +139,7 @@ def test_second_name_never_replaces(tmp_path: Path, has_links: bool, monkeypatch
     source.write_bytes(b"new")
     target.write_bytes(b"kept")
     if not has_links:
-        monkeypatch.setattr(os, "link", lambda *paths: (_ for _ in ()).throw(OSError(errno.ENOTSUP, "no links")))
+        monkeypatch.setattr(os, "link", no_links)
     with pytest.raises(FileExistsError):
         link_or_copy(source, target)
     assert target.read_bytes() == b"kept"

@@ -413,6 +413,18 @@ def test_backup_only_for_another_schema(
     assert len(saved) == count
 
 
+def test_older_version_rejects_the_schema(
+    program: Path, tmp_path: Path, saved: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    mirror = Mirror(tmp_path / "mirror")
+    mirror.add("v2.33.0", schema_revision="0034")
+    assert run(mirror, "--version", "v2.33.0", "--check") == 0
+    assert "v2.33.0 rejects it: restore an earlier backup" in capsys.readouterr().out
+    assert run(mirror, "--version", "v2.33.0", "--yes", "--output", "json") == 0
+    found = shown(capsys)
+    assert found["schema_rejected"] and found["backup"] == str(saved[0])
+
+
 @pytest.mark.parametrize("error", [CoderError("backup", "the dump failed"), OSError(errno.ENOSPC, "No space left")])
 def test_failed_backup_stops_the_upgrade(
     program: Path, mirror: Mirror, saved: list[Path], error: Exception, monkeypatch: pytest.MonkeyPatch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,19 @@ def test_other_programs_service_is_left_alone(
     service("exit 0")
     assert main(["upgrade", "--yes", "--restart"]) == 0
     assert service("exit 0") == []
+
+
+def test_unit_may_start_a_link(
+    program: Path, service: Callable[[str], list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tmp_path / "coder"
+    link.symlink_to(program)
+    found = upgrade.find_service()
+    assert found is not None
+    monkeypatch.setattr(upgrade, "find_service", lambda: replace(found, program=str(link)))
+    service("exit 0")
+    assert main(["upgrade", "--yes", "--restart"]) == 0
+    assert service("exit 0").count("restart coder") == 1
 
 
 def test_unit_names_its_program() -> None:
