@@ -115,7 +115,7 @@ def test_windows_moves_programs_in_use(program: Path, step: int, monkeypatch: py
     monkeypatch.setattr(Path, "replace", original)
     stop_at(monkeypatch, step, OSError(errno.EACCES, "Access is denied"))
     before = files(program.parent)
-    with pytest.raises(OSError):
+    with pytest.raises(CoderError, match="unchanged"):
         exchange(program, is_rollback=False)
     assert files(program.parent) == before
 
