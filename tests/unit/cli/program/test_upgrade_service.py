@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,13 +78,17 @@ def test_other_programs_service_is_left_alone(
 
 
 def test_unit_may_start_a_link(
-    program: Path, service: Callable[[str], list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: Path,
+    mirror: Mirror,
+    service: Callable[[str], list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     link = tmp_path / "coder"
     link.symlink_to(program)
-    found = upgrade.find_service()
-    assert found is not None
-    monkeypatch.setattr(upgrade, "find_service", lambda: replace(found, program=str(link)))
+    settings = {"CODER_RELEASE_LIST": str(mirror.folder), "CODER_RELEASE_KEY": KEY.public_line}
+    linked = InstalledService("coder", tmp_path / "data", settings, program=str(link))
+    monkeypatch.setattr(upgrade, "find_service", lambda: linked)
     service("exit 0")
     assert main(["upgrade", "--yes", "--restart"]) == 0
     assert service("exit 0").count("restart coder") == 1
