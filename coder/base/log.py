@@ -69,7 +69,7 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u2
 
 
 _USER_INFORMATION = re.compile(r"://[^/\s\"'<>]*@")
-"""User name and password of an address, up to the last @ of its authority (RFC 3986 section 3.2.1)."""
+"""User name and password of an address, up to the last @ of its authority."""
 
 
 class Logger:

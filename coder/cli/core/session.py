@@ -16,6 +16,7 @@ from coder.base.quoted import quoted
 from coder.base.secret import Secret
 from coder.cli.core.command import Invocation
 from coder.cli.core.options import Options
+from coder.net.masking import masked
 from coder.net.policy import DialPolicy
 
 if TYPE_CHECKING:
@@ -153,7 +154,6 @@ def normal_url(text: str) -> str:
         is_one = False
     if not is_one:
         from coder.base.text_faults import url_fault
-        from coder.net.masking import masked
 
         fault = url_fault(address) or "not the address of a deployment"
         raise CoderError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coder.base.errors import CoderError
 from coder.base.version import BUILD_VERSION
@@ -27,6 +28,9 @@ from coder.cli.program.service_restart import finish_service
 from coder.cli.server.installed_service import InstalledService
 from coder.cli.ui.output import confirm, print_json, say
 from coder.domain.agents.version_order import is_newer
+
+if TYPE_CHECKING:
+    from coder.cli.server.direct_database import Target
 
 UNKNOWN = "an unknown version"
 """Version of an installed program that no longer starts, without a record of the upgrade."""
@@ -120,13 +124,18 @@ def own_revision() -> str:
     return upgrade_backup.own_revision()
 
 
+def find_deployment(invocation: Invocation[UpgradeOptions]) -> Target | None:
+    """Return the deployment of this machine or of the options, as `upgrade_backup` finds it."""
+    from coder.cli.server import upgrade_backup  # the slim program has no server
+
+    return upgrade_backup.find_deployment(invocation)
+
+
 def _has_database(invocation: Invocation[UpgradeOptions]) -> bool:
     if is_slim():
         return False
-    from coder.cli.server import upgrade_backup  # the slim program has no server
-
     try:
-        return upgrade_backup.find_deployment(invocation) is not None
+        return find_deployment(invocation) is not None
     except CoderError:  # another user's
         return True
 

@@ -37,7 +37,7 @@ from coder.cli.program.replacement import (
     unchanged_on_failure,
     write_file,
 )
-from coder.cli.program.rollback import is_newer_schema, roll_back
+from coder.cli.program.rollback import find_deployment, is_newer_schema, own_revision, roll_back
 from coder.cli.program.service_restart import finish_service
 from coder.cli.program.verify import public_keys
 from coder.cli.server.installed_service import InstalledService, find_service
@@ -98,8 +98,9 @@ def _run(invocation: Invocation[UpgradeOptions]) -> int:
     if target is None:
         _report(invocation, program, None, "none")
         return 0
-    deployment = None if is_slim() else _deployment(invocation)
-    plan = Plan(location, target, releases_between(listed, BUILD_VERSION, target), _revision(deployment))
+    deployment = None if is_slim() else find_deployment(invocation)
+    revision = "" if deployment is None else own_revision()
+    plan = Plan(location, target, releases_between(listed, BUILD_VERSION, target), revision)
     if options.check:
         _report(invocation, program, plan, "check")
         return 0
@@ -153,20 +154,6 @@ def _choose(listed: Sequence[Release], version: str) -> Release | None:
         versions = ", ".join(release.version for release in listed[:10]) or "no release"
         raise CoderError("release_unknown", f"the list has no {quoted(version)}; it has {versions}")
     return None if found.version == canonical(BUILD_VERSION) else found
-
-
-def _deployment(invocation: Invocation[UpgradeOptions]) -> Target | None:
-    from coder.cli.server.upgrade_backup import find_deployment  # the slim program has no server
-
-    return find_deployment(invocation)
-
-
-def _revision(deployment: Target | None) -> str:
-    if deployment is None:
-        return ""
-    from coder.cli.server.upgrade_backup import own_revision
-
-    return own_revision()
 
 
 def _save_database(deployment: Target, folder: str) -> str:

@@ -34,6 +34,7 @@ from coder.coderd.processes import reload
 from coder.coderd.processes.supervisor import run_processes
 from coder.coderd.store.engine.connection_string import parse_connection_string
 from coder.net.aws_login import login_of, with_login
+from coder.net.masking import shown_setting
 from coder.provisionerd.config import RELEASES_VARIABLE
 
 
@@ -134,7 +135,6 @@ def _print_yaml(resolved: Resolved) -> None:
     import yaml
 
     from coder.coderd.config.settings import effective_name
-    from coder.net.masking import shown_setting
 
     tree: dict[str, Json] = {}
     for option in OPTIONS:
