@@ -10,12 +10,14 @@ from uuid import UUID
 
 from coder.base.errors import CoderError
 from coder.base.json_types import Json
+from coder.base.release.location import checked_address, is_address
 from coder.base.text_faults import host_port_fault
 from coder.domain.agents.forwarded_families import AGENT_LABELS
 from coder.domain.apps.app_addresses import explain_wildcard
 from coder.domain.foundation.endpoints import read_endpoint
 from coder.domain.foundation.schedules import ScheduleError, parse_daily
 from coder.domain.network.ssh_options import ssh_option
+from coder.net.masking import masked
 
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig
@@ -64,9 +66,14 @@ def check_config(config: ServerConfig) -> None:
     if config.access_url and not config.access_url.startswith(("http://", "https://")):
         raise CoderError(
             "bad_option",
-            f"--access-url: {config.access_url!r} is not a URL",
+            f"--access-url: {masked(config.access_url)!r} is not a URL",
             "Write it with http:// or https:// in front.",
         )
+    if is_address(config.release_list):
+        try:
+            checked_address(config.release_list)
+        except CoderError as error:
+            raise CoderError("bad_option", f"--release-list: {error.message}", error.hint) from None
     wrong = explain_wildcard(config.wildcard_access_url)
     if wrong:
         raise CoderError(
@@ -104,7 +111,7 @@ def _check_provider(config: ServerConfig) -> None:
     if config.oidc_client_id and not re.match(r"https?://[^/\s]", config.oidc_issuer_url):
         raise CoderError(
             "bad_option",
-            f"--oidc-issuer-url: {config.oidc_issuer_url!r} is not a URL",
+            f"--oidc-issuer-url: {masked(config.oidc_issuer_url)!r} is not a URL",
             "Write it as the provider does, such as https://login.example.com/realms/coder.",
         )
 

@@ -176,11 +176,16 @@ function NewRelease() {
   if (!found || found.current) return null;
   return (
     <Notice kind="info" title={`Coder ${found.version} is available`}>
-      Read its{" "}
-      <a href={found.url} target="_blank" rel="noreferrer noopener">
-        release notes
-      </a>
-      . Run <code className="whitespace-nowrap">coder upgrade</code> on the server to see what
+      {found.url && (
+        <>
+          Read its{" "}
+          <a href={found.url} target="_blank" rel="noreferrer noopener">
+            release notes
+          </a>
+          .{" "}
+        </>
+      )}
+      Run <code className="whitespace-nowrap">coder upgrade</code> on the server to see what
       changes.
     </Notice>
   );
