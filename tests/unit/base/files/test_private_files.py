@@ -33,6 +33,35 @@ def test_new_file_is_private(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize(("flag", "mode"), [(os.O_TRUNC, 0o600), (0, 0o644), (os.O_APPEND, 0o644)])
+def test_overwritten_file_becomes_private(flag: int, mode: int, tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    path.write_text("older and longer")
+    path.chmod(0o644)
+    with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | flag), "wb") as out:
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+        out.write(b"new")
+    assert path.read_text() == {os.O_TRUNC: "new", 0: "newer and longer", os.O_APPEND: "older and longernew"}[flag]
+
+
+def test_foreign_file_keeps_its_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state"
+    path.write_text("old")
+    path.chmod(0o666)
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    os.close(open_private(path, os.O_WRONLY | os.O_TRUNC))
+    assert (stat.S_IMODE(path.stat().st_mode), path.read_bytes()) == (0o666, b"")
+
+
+def test_overwritten_pipe_stays_usable() -> None:
+    reader, writer = os.pipe()
+    try:
+        os.close(open_private(Path(f"/proc/self/fd/{writer}"), os.O_WRONLY | os.O_TRUNC))
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
 def private_modes(text: str) -> list[int]:
     """Return the lines of calls that create a file with the mode of secrets."""
     return [
