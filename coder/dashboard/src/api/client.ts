@@ -182,6 +182,17 @@ export const patch = <T>(path: string, body?: unknown): Promise<T> =>
 export const remove = <T>(path: string, body?: unknown): Promise<T> =>
   request<T>("DELETE", path, body);
 
+const NOT_FOUND = 404;
+
+/** Delete, where what is gone already needs no deletion: another page or the server was faster. */
+export async function removeIfPresent(path: string): Promise<void> {
+  try {
+    await remove(path);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== NOT_FOUND) throw error;
+  }
+}
+
 /** Send bytes, receive JSON: template archives. */
 export function upload<T>(path: string, body: Blob, type: string): Promise<T> {
   const headers = { Accept: "application/json", "Content-Type": type, "X-CSRF-TOKEN": csrfToken() };

@@ -1,5 +1,5 @@
 // The access of one user: what each grant comes from, and the steps that revoke it.
-import { ApiError, put, remove, seg } from "../../../api/client";
+import { put, removeIfPresent, seg } from "../../../api/client";
 import type {
   APIKeyWithOwner,
   Group,
@@ -60,21 +60,13 @@ export interface Revocation {
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Run one request; a deletion that is answered 404 has had its effect. */
+/** Run one request. */
 async function attempt(name: string, act: () => Promise<unknown>): Promise<Unrevoked[]> {
   try {
     await act();
     return [];
   } catch (error) {
     return [{ name, reason: reasonOf(error) }];
-  }
-}
-
-async function discard(path: string): Promise<void> {
-  try {
-    await remove(path);
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 404) throw error;
   }
 }
 
@@ -109,7 +101,7 @@ function deletion<T extends { id: string }>(kind: Kind<T>): Step[] {
         const left: Unrevoked[] = [];
         for (const item of current)
           left.push(
-            ...(await attempt(`${noun} ${nameOf(item)}`, () => discard(`${path}/${seg(item.id)}`))),
+            ...(await attempt(`${noun} ${nameOf(item)}`, () => removeIfPresent(`${path}/${seg(item.id)}`))),
           );
         return left;
       },
