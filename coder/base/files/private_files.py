@@ -53,6 +53,12 @@ def _empty(descriptor: int) -> None:
     os.ftruncate(descriptor, 0)
 
 
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, and replace the content of an existing one. Raises OSError."""
+    with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as out:
+        out.write(content)
+
+
 def keep_access(replaced: Path, new: Path) -> None:
     """Give `new`, which will replace `replaced`, its access list on Windows; modes are the caller's. Raises OSError."""
     if sys.platform == "win32" and replaced.exists():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from coder.cli.agents.dotfiles import _explain_start
 from tests.kit.programs.dotfiles import Dotfiles, create_dotfiles
 
 FAILED_UPDATE = "Failed to update repo, continuing...\n"
@@ -251,11 +253,38 @@ async def test_script_without_shebang_runs(dotfiles: Dotfiles) -> None:
 
 
 @pytest.mark.parametrize(
+    ("mode", "text", "hint"),
+    [
+        (0o644, "#!/bin/sh\n", "Make it executable in the repository"),
+        (0o755, "#!/bin/sh\n", "mounted with noexec"),
+        (0o755, "echo\n", "mounted with noexec"),
+        (0o755, "", "mounted with noexec"),
+        (0o755, "#!\n", "mounted with noexec"),
+        (0o755, "#!/etc/hostname\n", "Its interpreter /etc/hostname is not a program"),
+    ],
+)
+def test_refused_start_names_cause(mode: int, text: str, hint: str, tmp_path: Path) -> None:
+    script = tmp_path / "install.sh"
+    script.write_text(text)
+    script.chmod(mode)
+    reason, way_out = _explain_start(script, PermissionError(errno.EACCES, "Permission denied"))
+    assert reason == "the install script install.sh cannot be started: Permission denied"
+    assert hint in way_out
+
+
+def test_unreadable_script_is_explained(tmp_path: Path) -> None:
+    gone = tmp_path / "install.sh"
+    reason, way_out = _explain_start(gone, PermissionError(errno.EACCES, "Permission denied"))
+    assert "it cannot be read" in reason and "chmod u+rx" in way_out
+
+
+@pytest.mark.parametrize(
     ("script", "reason"),
     [
         ("#!/bin/sh\r\necho x\r\n", "install.sh cannot be started: its lines end as on Windows"),
         ("#! /usr/bin/absent -e\n", "install.sh cannot be started: its interpreter /usr/bin/absent -e does not exist"),
         ("#!/etc\n", "install.sh cannot be started: Permission denied"),
+        ("#!/etc -x\n", "Its interpreter /etc is not a program that you may execute"),
     ],
 )
 async def test_script_that_cannot_start_is_explained(script: str, reason: str, dotfiles: Dotfiles) -> None:
