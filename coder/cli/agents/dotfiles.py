@@ -102,7 +102,7 @@ def _explain_start(script: Path, error: OSError) -> tuple[str, str]:
 def _explain_refusal(script: Path, first: bytes) -> str:
     """Return the way out for a script that the system refuses to execute."""
     words = first[2:].decode(errors="replace").split(maxsplit=1) if first.startswith(b"#!") else []
-    if words and not (os.path.isfile(words[0]) and os.access(words[0], os.X_OK)):
+    if words and not (Path(words[0]).is_file() and os.access(words[0], os.X_OK)):
         return f"Its interpreter {words[0]} is not a program that you may execute: change the first line."
     if not script.stat().st_mode & 0o111:  # `_install` may not change a file of another user
         return "Make it executable in the repository: git update-index --chmod=+x"
