@@ -27,6 +27,8 @@ import { TemplateLayout } from "../pages/templates/TemplateLayout";
 import { Containers } from "../pages/workspaces/agent/Containers";
 import { PortsButton } from "../pages/workspaces/agent/Ports";
 import { HomePage } from "../pages/workspaces/home/HomePage";
+import { CreateUserPage } from "../pages/people/CreateUserPage";
+import { AccessList } from "../features/person/AccessList";
 import { PersonSearch } from "../features/person/PersonSearch";
 import { Refusal, SignedIn, visit, type Answers } from "./world";
 
@@ -59,6 +61,16 @@ const STATS = {
   collected_at: "2026-01-01T00:00:00Z",
   workspaces: { running: 30, stopped: 5, connection_latency_ms: { P50: -1 } },
   session_count: {},
+};
+
+const SHARING = {
+  label: "Users",
+  entries: [],
+  roles: [["use", "Use", "use it"]] as const,
+  results: [],
+  onSearch: () => undefined,
+  onChange: async () => undefined,
+  emptyText: "Only the owner.",
 };
 
 interface Case {
@@ -196,6 +208,17 @@ const CASES: Record<string, Case> = {
     then: () => press("button", /Open ports/),
     says: /The limit of the template is unknown/,
     not: /allows only the owner/,
+  },
+  "roles of a new user": {
+    page: <CreateUserPage />,
+    answers: { "GET /api/v2/organizations": [] },
+    says: /Failed to load the roles/,
+  },
+  "users and groups to share with": {
+    page: <AccessList {...SHARING} searchError={new Error("Database is busy.")} />,
+    then: () => press("combobox", /User or group/),
+    says: /The search failed: Database is busy/,
+    not: /No results/,
   },
   "users to add": {
     page: <PersonSearch exclude={new Set()} onAdd={async () => undefined} />,

@@ -64,5 +64,5 @@ def test_every_pattern_is_known() -> None:
     ]
     helpers = {"holds_text", "matches_text"}
     assert {(file, ast.unparse(node.args[1])) for file, node, name in calls if name in helpers} == COMPARED
-    patterns = {"like", "ilike", "icontains", "regexp_match", "op"}
+    patterns = {"like", "ilike", "icontains", "regexp_match"}
     assert {file for file, _, name in calls if name in patterns} <= {"engine/names.py", "access/keys.py"}
