@@ -32,6 +32,12 @@ export class NoAnswer extends ApiError {
   }
 }
 
+/** The reason of a failure in one line, with what is unknown after a missing answer. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof NoAnswer) return `${error.message} ${error.detail}`.trim();
+  return error instanceof Error ? error.message : "";
+}
+
 /** Do not retry what the server rejected; retry network failures. */
 export function isTransient(error: Error): boolean {
   if (error instanceof NoAnswer) return error.again;

@@ -3,7 +3,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
-import { removeIfPresent, seg } from "../../api/client";
+import { reasonOf, removeIfPresent, seg } from "../../api/client";
 import { sessionsOf } from "../../api/queries/account";
 import type { User, UserSession } from "../../api/types";
 import { Ago } from "../../ui/Ago";
@@ -134,5 +134,4 @@ export function Sessions({ user }: { user?: User }) {
 const nameOf = (session: UserSession) => programName(session.user_agent) || placeOf(session);
 const describe = (session: UserSession) =>
   `${programName(session.user_agent) ? `of ${programName(session.user_agent)} ` : ""}from ${placeOf(session)}`;
-const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 const placeOf = (session: UserSession) => session.ip_address || "an unknown address";

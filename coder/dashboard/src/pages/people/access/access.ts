@@ -1,5 +1,5 @@
 // The access of one user: what each grant comes from, and the steps that revoke it.
-import { put, removeIfPresent, seg } from "../../../api/client";
+import { put, reasonOf, removeIfPresent, seg } from "../../../api/client";
 import type {
   APIKeyWithOwner,
   Group,
@@ -58,8 +58,6 @@ export interface Revocation {
   hidden: readonly Unrevoked[];
 }
 
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 /** Run one request. */
 async function attempt(name: string, act: () => Promise<unknown>): Promise<Unrevoked[]> {
   try {
@@ -75,14 +73,14 @@ interface Kind<T extends { id: string }> {
   noun: string;
   list: Listed<T>;
   nameOf: (item: T) => string;
-  path: string;
+  discard: (id: string) => Promise<void>;
   /** Whether the step names its items. */
   named: boolean;
 }
 
 /** The step that deletes all items of one kind. The list is loaded again: it may have grown meanwhile. */
 function deletion<T extends { id: string }>(kind: Kind<T>): Step[] {
-  const { verb, noun, list, nameOf, path } = kind;
+  const { verb, noun, list, nameOf, discard } = kind;
   const { items, load } = list;
   if (load === null || items?.length === 0) return [];
   const names = kind.named ? `: ${items?.map(nameOf).join(", ") ?? ""}` : "";
@@ -100,9 +98,7 @@ function deletion<T extends { id: string }>(kind: Kind<T>): Step[] {
         }
         const left: Unrevoked[] = [];
         for (const item of current)
-          left.push(
-            ...(await attempt(`${noun} ${nameOf(item)}`, () => removeIfPresent(`${path}/${seg(item.id)}`))),
-          );
+          left.push(...(await attempt(`${noun} ${nameOf(item)}`, () => discard(item.id))));
         return left;
       },
     },
@@ -116,6 +112,7 @@ function deletion<T extends { id: string }>(kind: Kind<T>): Step[] {
 export function revocation(user: User, { tokens, sessions, devices }: Credentials): Revocation {
   const own = `/api/v2/users/${seg(user.id)}`;
   const roles = user.roles.map((role) => role.display_name || role.name).join(", ");
+  const discardKey = (id: string) => removeIfPresent(`${own}/keys/${seg(id)}`);
   const suspension: Step = {
     text: `Suspend ${user.username}: no sign-in, token or OAuth2 application works any longer`,
     run: () => attempt("suspension", () => put(`${own}/status/suspend`, {})),
@@ -133,7 +130,7 @@ export function revocation(user: User, { tokens, sessions, devices }: Credential
         noun: "session",
         list: sessions,
         nameOf: sessionName,
-        path: `${own}/keys`,
+        discard: discardKey,
         named: false,
       }),
       ...deletion({
@@ -141,7 +138,7 @@ export function revocation(user: User, { tokens, sessions, devices }: Credential
         noun: "token",
         list: tokens,
         nameOf: (token) => token.token_name,
-        path: `${own}/keys`,
+        discard: discardKey,
         named: true,
       }),
       ...deletion({
@@ -149,7 +146,7 @@ export function revocation(user: User, { tokens, sessions, devices }: Credential
         noun: "device",
         list: devices,
         nameOf: (device) => device.name,
-        path: `${own}/wireguard-clients`,
+        discard: (id) => removeIfPresent(`${own}/wireguard-clients/${seg(id)}`),
         named: true,
       }),
       ...(user.roles.length > 0 ? [unassignment] : []),

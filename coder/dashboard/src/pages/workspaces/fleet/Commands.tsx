@@ -1,20 +1,12 @@
 // The attach commands of several machines: shown until the user closes them, since a rotated token cannot
 // be requested a second time without another rotation of it.
-import { NoAnswer } from "../../../api/client";
+import { reasonOf } from "../../../api/client";
 import { counted } from "../../../lib/words";
 import { Button } from "../../../ui/Button";
 import { Dialog } from "../../../ui/Dialog";
 import { Notice } from "../../../ui/Notice";
 import { CodeBox, CopyButton } from "../../../ui/text/CodeBox";
 import { attachScript, type Loaded } from "./fleet";
-
-/** The server may have rotated a token although its answer did not arrive. */
-const reasonOf = (error: unknown): string =>
-  error instanceof NoAnswer
-    ? `${error.message} ${error.detail}`.trim()
-    : error instanceof Error
-      ? error.message
-      : String(error);
 
 export function Commands({
   title,
