@@ -54,12 +54,20 @@ const WORKSPACE = {
   organization_id: "o",
   template_id: "t",
   last_used_at: "2026-01-01T00:00:00Z",
+  template_icon: "",
+  health: { healthy: true },
   latest_build: { status: "stopped", job: {}, resources: [{ type: "coder_devcontainer" }] },
 } as unknown as Workspace;
 const MEMBER = { user_id: "b", username: "bob", email: "", roles: [], global_roles: [] };
 const STATS = {
   collected_at: "2026-01-01T00:00:00Z",
-  workspaces: { running: 30, stopped: 5, connection_latency_ms: { P50: -1 } },
+  workspaces: {
+    running: 30,
+    stopped: 5,
+    rx_bytes: 0,
+    tx_bytes: 0,
+    connection_latency_ms: { P50: -1 },
+  },
   session_count: {},
 };
 
