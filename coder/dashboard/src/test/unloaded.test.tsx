@@ -54,6 +54,7 @@ const WORKSPACE = {
   organization_id: "o",
   template_id: "t",
   last_used_at: "2026-01-01T00:00:00Z",
+  template_name: "box",
   template_icon: "",
   health: { healthy: true },
   latest_build: { status: "stopped", job: {}, resources: [{ type: "coder_devcontainer" }] },
@@ -192,7 +193,10 @@ const CASES: Record<string, Case> = {
     },
     says: /It is unknown whether workspaces use this template/,
   },
-  "resources of a version": { page: <Made version={VERSION} />, says: /Failed to load the resources/ },
+  "resources of a version": {
+    page: <Made version={VERSION} />,
+    says: /Failed to load the resources/,
+  },
   "variables of a version": {
     page: <Variables version={VERSION} values={{}} onChange={() => undefined} />,
     says: /Failed to load the variables/,
@@ -245,11 +249,10 @@ const FAILING: Answers = {
 it.each(Object.entries(CASES))(
   "%s: unknown is not empty",
   async (_, { page, path = "/", at = "/", answers = {}, then, says, not }) => {
-    const seen = visit(
-      [{ element: <SignedIn bare />, children: [{ path, element: page }] }],
-      at,
-      { ...FAILING, ...answers },
-    );
+    const seen = visit([{ element: <SignedIn bare />, children: [{ path, element: page }] }], at, {
+      ...FAILING,
+      ...answers,
+    });
     await then?.();
     await waitFor(() => expect(document.body).toHaveTextContent(says));
     await waitFor(() => expect(seen.fetching()).toBe(0));

@@ -260,7 +260,7 @@ async def test_script_without_shebang_runs(dotfiles: Dotfiles) -> None:
         (0o755, "echo\n", "mounted with noexec"),
         (0o755, "", "mounted with noexec"),
         (0o755, "#!\n", "mounted with noexec"),
-        (0o755, "#!/etc/hostname\n", "Its interpreter /etc/hostname is not a program"),
+        (0o755, "#! /dev/null -x\n", "Its interpreter /dev/null is not a program"),
     ],
 )
 def test_refused_start_names_cause(mode: int, text: str, hint: str, tmp_path: Path) -> None:
@@ -284,7 +284,6 @@ def test_unreadable_script_is_explained(tmp_path: Path) -> None:
         ("#!/bin/sh\r\necho x\r\n", "install.sh cannot be started: its lines end as on Windows"),
         ("#! /usr/bin/absent -e\n", "install.sh cannot be started: its interpreter /usr/bin/absent -e does not exist"),
         ("#!/etc\n", "install.sh cannot be started: Permission denied"),
-        ("#!/etc -x\n", "Its interpreter /etc is not a program that you may execute"),
     ],
 )
 async def test_script_that_cannot_start_is_explained(script: str, reason: str, dotfiles: Dotfiles) -> None:

@@ -116,9 +116,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
         </span>
       ) : (
         <>
-          {may.start
-            ? button("Start", <Play />, "workspace-start", start, canStart)
-            : null}
+          {may.start ? button("Start", <Play />, "workspace-start", start, canStart) : null}
           {may.start && canStart && !external ? (
             <Suspense fallback={null}>
               <BuildOptions

@@ -93,7 +93,8 @@ function Review({ user }: { user: User }) {
       : noApplications
         ? NO_APPLICATIONS
         : (unchecked ?? (experimentList.isLoadingError ? experimentList.error.message : undefined));
-  const known = hiddenKeys !== undefined || [tokens, sessions, devices].every((part) => part.isFetched);
+  const known =
+    hiddenKeys !== undefined || [tokens, sessions, devices].every((part) => part.isFetched);
   const queries = useQueryClient();
   const listed = <T,>(part: UseQueryResult<T[]>, load: () => Promise<T[]>): Listed<T> => ({
     items: part.data,
@@ -234,8 +235,12 @@ function Review({ user }: { user: User }) {
         user={user}
         credentials={{
           tokens: listed(tokens, () => queries.fetchQuery({ ...tokensOf(user.id), staleTime: 0 })),
-          sessions: listed(sessions, () => queries.fetchQuery({ ...sessionsOf(user.id), staleTime: 0 })),
-          devices: listed(devices, () => queries.fetchQuery({ ...wireguardClients(user.id), staleTime: 0 })),
+          sessions: listed(sessions, () =>
+            queries.fetchQuery({ ...sessionsOf(user.id), staleTime: 0 }),
+          ),
+          devices: listed(devices, () =>
+            queries.fetchQuery({ ...wireguardClients(user.id), staleTime: 0 }),
+          ),
         }}
       />
     </>

@@ -29,7 +29,10 @@ export function RevokeAll({
           "Confirm again to repeat what is left.",
       );
     if (hidden.length === 0) toast.done(`Access of ${user.username} revoked successfully.`);
-    else toast.done(`Access of ${user.username} revoked, except ${hidden.map(({ name }) => name).join(", ")}.`);
+    else
+      toast.done(
+        `Access of ${user.username} revoked, except ${hidden.map(({ name }) => name).join(", ")}.`,
+      );
   };
   return (
     <Confirm
@@ -56,7 +59,10 @@ export function RevokeAll({
         </>
       )}
       {hidden.length > 0 ? (
-        <Notice kind="warning" title="Not included, and without effect while the account is suspended">
+        <Notice
+          kind="warning"
+          title="Not included, and without effect while the account is suspended"
+        >
           {hidden.map(({ name, reason }) => (
             <p key={name}>
               {name}: {reason}

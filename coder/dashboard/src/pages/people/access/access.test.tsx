@@ -149,9 +149,7 @@ it("loads a list again that did not load before", async () => {
   await opensDialog();
   expect(screen.getByText(/Remove all devices: the list did not load \(Busy\.\)/)).toBeVisible();
   await confirms();
-  await waitFor(() =>
-    expect(deletions(page)).toContain("/api/v2/users/b/wireguard-clients/d"),
-  );
+  await waitFor(() => expect(deletions(page)).toContain("/api/v2/users/b/wireguard-clients/d"));
 });
 
 it("names what was not revoked, and repeats it", async () => {
@@ -163,7 +161,9 @@ it("names what was not revoked, and repeats it", async () => {
   });
   await opensDialog();
   await confirms();
-  expect(await screen.findByText(/^Not revoked: token robot \(Busy\.\)\. The rest is done/)).toBeVisible();
+  expect(
+    await screen.findByText(/^Not revoked: token robot \(Busy\.\)\. The rest is done/),
+  ).toBeVisible();
   expect(page.sent.at(-1)?.path).toBe("/api/v2/users/b/roles");
   refused = false;
   await userEvent.click(screen.getByTestId("confirm-button"));

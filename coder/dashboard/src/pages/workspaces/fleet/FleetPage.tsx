@@ -75,7 +75,10 @@ export function FleetPage() {
                   <p>Only the first {MOST} attached machines are loaded.</p>
                 ) : null}
                 {unread > 0 ? (
-                  <p>{countedAtStart(unread, "machine")} checked by connection only, without readings.</p>
+                  <p>
+                    {countedAtStart(unread, "machine")} checked by connection only, without
+                    readings.
+                  </p>
                 ) : null}
               </Notice>
             </div>
@@ -104,8 +107,7 @@ export function FleetPage() {
             }
           />
           <p className="mt-2 text-sm text-muted">
-            “-” and “Unknown” mean that no reading is known. Agents do not report
-            pending reboots.
+            “-” and “Unknown” mean that no reading is known. Agents do not report pending reboots.
           </p>
           {attention ? null : (
             <Pager

@@ -4,7 +4,15 @@ import { describe, expect, it } from "vitest";
 
 import type { AgentLights } from "../../../api/types";
 import { Refusal, SignedIn, visit, type Answers } from "../../../test/world";
-import { attachScript, concerns, machineNames, readFirst, readingOf, wayOf, type Machine } from "./fleet";
+import {
+  attachScript,
+  concerns,
+  machineNames,
+  readFirst,
+  readingOf,
+  wayOf,
+  type Machine,
+} from "./fleet";
 import { FleetPage } from "./FleetPage";
 
 const light = (name: string, value: string, status = "good") => ({
@@ -82,8 +90,7 @@ const opened = (answers: Answers) =>
       ...answers,
     },
   );
-const rotate = (name: string) =>
-  `POST /api/v2/workspaces/${name}/external-agent/main/rotate-token`;
+const rotate = (name: string) => `POST /api/v2/workspaces/${name}/external-agent/main/rotate-token`;
 
 it("filters machines that need attention and rotates their tokens", async () => {
   const page = opened({
@@ -128,7 +135,9 @@ it("looks for attention on all pages", async () => {
   expect(screen.queryByRole("row", { name: /box59/ })).toBeNull();
   await userEvent.click(screen.getByLabelText("Needs attention"));
   expect(await screen.findByRole("row", { name: /box59/ })).toBeVisible();
-  expect(await screen.findByText("60 machines checked by connection only, without readings.")).toBeVisible();
+  expect(
+    await screen.findByText("60 machines checked by connection only, without readings."),
+  ).toBeVisible();
 });
 
 it("requests the readings of connected machines first", () => {
@@ -166,7 +175,9 @@ it("shows the new commands beside the failures until they are closed", async () 
   expect(within(dialog).getByRole("alert")).toHaveTextContent("gone: It has another owner now.");
   await userEvent.keyboard("{Escape}");
   expect(dialog).toBeVisible();
-  await userEvent.click(within(dialog).getAllByRole("button", { name: "Close" }).at(-1) as HTMLElement);
+  await userEvent.click(
+    within(dialog).getAllByRole("button", { name: "Close" }).at(-1) as HTMLElement,
+  );
   expect(screen.queryByRole("dialog")).toBeNull();
 });
 

@@ -23,7 +23,10 @@ export const machinesOf = (workspaces: readonly Workspace[]): Omit<Machine, "lig
   );
 
 /** The machines whose readings are requested first: the status of the others says already that they need attention. */
-export const readFirst = <T extends Pick<Machine, "agent">>(machines: readonly T[], most: number): T[] =>
+export const readFirst = <T extends Pick<Machine, "agent">>(
+  machines: readonly T[],
+  most: number,
+): T[] =>
   [...machines]
     .sort((a, b) => Number(statusConcern(a) !== null) - Number(statusConcern(b) !== null))
     .slice(0, most);
