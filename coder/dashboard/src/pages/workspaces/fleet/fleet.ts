@@ -77,17 +77,14 @@ export function concerns({ agent, lights }: Machine): string[] {
 
 /** The names of machines: those of one workspace, or of namesakes of two owners, are told apart. */
 export function machineNames(machines: readonly Pick<Machine, "workspace" | "agent">[]): string[] {
-  const count = (text: string, of: (machine: Pick<Machine, "workspace" | "agent">) => string) =>
-    machines.filter((other) => of(other) === text).length;
-  const name = ({ workspace }: Pick<Machine, "workspace">) => workspace.name;
-  const owned = ({ workspace }: Pick<Machine, "workspace">) =>
-    `${workspace.owner_name}/${workspace.name}`;
-  return machines.map((machine) =>
-    count(name(machine), name) === 1
-      ? name(machine)
-      : count(owned(machine), owned) === 1
-        ? owned(machine)
-        : `${owned(machine)}.${machine.agent.name}`,
+  const forms = machines.map(({ workspace, agent }) => {
+    const owned = `${workspace.owner_name}/${workspace.name}`;
+    return [workspace.name, owned, `${owned}.${agent.name}`] as const;
+  });
+  return forms.map(
+    (own) =>
+      own.find((name, form) => !forms.some((other) => other !== own && other[form] === name)) ??
+      own[2],
   );
 }
 

@@ -101,7 +101,9 @@ export function SharingPage() {
             roles={ROLES}
             results={results}
             onSearch={setText}
-            searchError={userSearch.error ?? groupList.error}
+            searchError={
+              [userSearch, groupList].find((query) => query.isLoadingError)?.error ?? null
+            }
             onChange={change}
             emptyText="Only the owner can use this workspace. Add a user or a group above."
           />
