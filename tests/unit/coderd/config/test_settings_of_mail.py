@@ -63,6 +63,11 @@ def test_mail_tls_and_certificates(tmp_path: Path) -> None:
         assert len(box.mails) == 1
 
 
+def test_mail_server_in_brackets_is_dialled() -> None:
+    with pytest.raises(delivery.UndeliveredError, match=r"\[Errno [1-9]"):  # not a name that cannot be resolved: -2
+        send("[::1]:9")
+
+
 def configure(world: World, **settings: Any) -> None:
     world.ctx.config = replace(world.ctx.config, **settings)
 
