@@ -83,7 +83,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 @pytest.fixture(scope="module")
 def checks(run: Run) -> dict[str, Any]:
-    return run("private_file", "open_flags", "held_file", "private_folder")
+    return run("private_file", "open_flags", "held_file", "private_folder", "folder_above")
 
 
 def test_secrets_have_own_list(checks: dict[str, Any]) -> None:
@@ -102,6 +102,10 @@ def test_held_file_is_replaced_when_free(checks: dict[str, Any]) -> None:
 
 def test_folder_of_one_user_is_private(checks: dict[str, Any]) -> None:
     assert checks["private_folder"][0] is False
+
+
+def test_replaceable_parent_is_named(checks: dict[str, Any]) -> None:
+    assert checks["folder_above"] == ["", "\\above, above \\above\\inner, can be replaced by other users"]
 
 
 @LONG
