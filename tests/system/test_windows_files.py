@@ -110,10 +110,12 @@ def test_replaceable_parent_is_named(checks: dict[str, Any]) -> None:
 
 @LONG
 @pytest.mark.timeout(900)
-def test_newer_program_takes_over_or_falls_back(run: Run) -> None:
-    found = run("running_program", "locked_folder", "successor")
+def test_agent_on_windows_from_sources(run: Run) -> None:
+    """Its modules need minutes to compile, so all checks are one run: newer programs, and what it reads from others."""
+    found = run("running_program", "locked_folder", "code_page", "successor")
     assert found == {
         "running_program": [True, True],
         "locked_folder": ["private", "locked once"],
+        "code_page": ["utf-8", "oem", "oem", "utf-8", "né", "SIGINT", "SIGTERM", "SIGBREAK"],
         "successor": [False, "it could not be started", FALLEN_BACK, 7],
     }

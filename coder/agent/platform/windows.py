@@ -228,6 +228,16 @@ def close_outputs(process: _Piped) -> None:
     process.stderr.close()
 
 
+def output_encoding(data: bytes | bytearray, *, is_cut: bool = False) -> str:
+    """Return the encoding of a program's output: UTF-8 where it is valid, else the code page of consoles ("oem"), which
+    cmd.exe and most programs of Windows use for pipes. `is_cut`: the last character may be incomplete."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(data, not is_cut)
+    except UnicodeDecodeError:
+        return "oem"
+    return "utf-8"
+
+
 def read_available(stream: trio.abc.ReceiveStream, size: int) -> bytes:
     """Return nothing: a read of the pipe is already under way."""
     return b""

@@ -132,6 +132,17 @@ def locked_folder(folder: Path) -> list[str]:
     return results
 
 
+def code_page(folder: Path) -> list[str]:
+    """Output of programs is UTF-8, or in the code page of consoles."""
+    from coder.agent.platform import system
+    from coder.agent.upgrade.signals import ENDING
+
+    samples = ("né".encode(), "né".encode("oem"), "né".encode()[:-1])
+    encodings = [system.output_encoding(data) for data in samples]
+    cut = system.output_encoding(samples[2], is_cut=True)
+    return [*encodings, cut, samples[1].decode(encodings[1]), *(number.name for number in ENDING)]
+
+
 SUCCESSOR = """
 import sys
 sys.argv = ["coder"]
@@ -169,7 +180,17 @@ def successor(folder: Path) -> list[object]:
     return results
 
 
-CHECKS = (private_file, open_flags, held_file, private_folder, folder_above, running_program, locked_folder, successor)
+CHECKS = (
+    private_file,
+    open_flags,
+    held_file,
+    private_folder,
+    folder_above,
+    running_program,
+    locked_folder,
+    code_page,
+    successor,
+)
 
 
 def main(folder: Path, names: list[str]) -> None:
