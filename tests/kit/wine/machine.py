@@ -6,6 +6,7 @@ Stand-ins: `sitecustomize.py` (sockets, terminals), bcryptprimitives.dll (Rust p
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -18,6 +19,8 @@ from types import SimpleNamespace
 
 import httpx
 import trio
+
+from tests.kit.server.server_process import carriers
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -71,6 +74,15 @@ class Machine:
         shutil.copyfile(HERE / "sitecustomize.py", folder / "wine_stand_ins.py")
         return folder
 
+    def processes(self, name: str) -> list[int]:
+        """Processes of this machine that run a program, by the name of its file."""
+        found = []
+        for pid in carriers(f"WINEPREFIX={self.prefix}"):
+            with contextlib.suppress(OSError):  # it has ended
+                if (Path("/proc") / str(pid) / "comm").read_text().strip() == name[:15]:
+                    found.append(pid)
+        return found
+
     @asynccontextmanager
     async def agent(
         self, program: Path, cache: Path, env: Mapping[str, str], log: Path, *flags: str
@@ -88,7 +100,8 @@ class Machine:
             yield process
         finally:
             self.run("wineserver", "-k")
-            os.killpg(process.pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):  # the agent has ended
+                os.killpg(process.pid, signal.SIGTERM)
             with trio.CancelScope(shield=True):
                 await process.wait()
 
