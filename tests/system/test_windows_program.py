@@ -18,7 +18,9 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -163,6 +165,60 @@ async def test_windows_amd64_attaches_under_wine(installed: Fetched, tmp_path: P
         shell = b"echo in a terminal %CODER%\rexit 5\r"
         terminal = await over_ssh(view, tmp_path, "ssh", "-tt", "dev", data=shell)
         assert b"in a terminal true" in terminal.stdout
+        session = {"CODER_URL": view.world.url, "CODER_SESSION_TOKEN": view.world.token}
+        ping = [*program_under_test(), "ping", "dev", "-n", "1"]
+        pinged = await trio.run_process(ping, env={**os.environ, **session}, capture_stdout=True, check=False)
+        assert pinged.returncode == 0 and b"pong from dev" in pinged.stdout, pinged.stdout
+        async with trio.open_nursery() as nursery:
+            for number in range(5):
+                nursery.start_soon(echo, view, tmp_path / str(number), str(number))
+
+
+async def echo(view: AgentWorld, folder: Path, word: str) -> None:
+    """One of several sessions at a time."""
+    folder.mkdir()
+    done = await over_ssh(view, folder, "ssh", "dev", f"echo {word}")
+    assert done.stdout.split() == [word.encode()], done
+
+
+async def test_lost_agents_have_causes(installed: Fetched, tmp_path: Path) -> None:
+    """A killed agent says so when it is back, by its flight record; a frozen one goes on."""
+    machine = installed.machine
+
+    def agents() -> list[int]:
+        return machine.processes(installed.program.name)
+
+    async with attached(installed, tmp_path) as view:
+
+        async def recorded() -> bool:
+            return any(path.read_bytes() for path in machine.drive.glob("users/*/AppData/Local/coder-agent/*.flight"))
+
+        async def told(count: int) -> list[dict[str, Any]]:
+            found = (await view.world.get(f"/api/v2/workspaceagents/{view.agent_id}/disconnects")).json()
+            return found if len(found) == count and found[0]["told"] else []
+
+        await eventually(recorded)
+        for pid in agents():
+            os.kill(pid, signal.SIGKILL)
+        env = {"CODER_AGENT_TOKEN": view.token, "CODER_AGENT_URL": view.world.url, "TEMP": "C:\\windows\\temp"}
+        async with machine.agent(installed.program, installed.cache, env, tmp_path / "second"):
+            (killed,) = await eventually(partial(told, 1), seconds=120)
+            assert (killed["cause"], killed["ended"]) == ("killed", "closed"), killed
+            for pid in agents():
+                os.kill(pid, signal.SIGSTOP)
+            await until_status(view, "disconnected")
+            for pid in agents():
+                os.kill(pid, signal.SIGCONT)
+            frozen, _ = await eventually(partial(told, 2), seconds=120)
+            assert (frozen["cause"], frozen["ended"]) == ("slept", "silent"), frozen
+            await until_status(view, "connected")
+
+
+async def until_status(view: AgentWorld, status: str) -> None:
+    async def reached() -> bool:
+        return bool((await view.agent())["status"] == status)
+
+    await eventually(reached, seconds=120)
 
 
 async def test_agent_carries_100_megabytes(installed: Fetched, tmp_path: Path) -> None:
