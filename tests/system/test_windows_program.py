@@ -15,9 +15,8 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,7 @@ from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_wo
 from tests.kit.agents.terminals import open_terminal, read_until, resize, type_text
 from tests.kit.paths import ROOT
 from tests.kit.server.server_process import Loopback, open_loopback, program_under_test
-from tests.kit.wine.machine import Machine, WineHost, missing_tools, windows_path
+from tests.kit.wine.machine import BUILT, InstalledProgram, WineHost, missing_tools, windows_path
 from tests.kit.wine.powershell import Session
 from tests.kit.wine.programs import install_program
 
@@ -43,7 +42,6 @@ sys.path.insert(0, str(ROOT / "build"))
 from release.keys import ReleaseKey
 
 RELEASE_KEY = ReleaseKey(Ed25519PrivateKey.from_private_bytes(b"\1" * 32))
-BUILT = os.environ.get("CODER_TEST_WINDOWS_PROGRAM", "")
 pytestmark = [
     pytest.mark.system,
     pytest.mark.skipif(not BUILT, reason="a built program for Windows is run there"),
@@ -51,30 +49,13 @@ pytestmark = [
 ]
 
 
-@dataclass
-class Fetched:
-    machine: Machine
-    program: Path
-    cache: Path
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fetched]:
-    """A Windows machine with the program, in a folder with a space and a letter that is not ASCII."""
-    folder = tmp_path_factory.mktemp("windows")
-    machine = Machine(folder)
-    machine.set_up()
-    program = folder / "a prögram" / "sshd.exe"
-    program.parent.mkdir()
-    program.write_bytes(Path(BUILT).read_bytes())
-    machine.unpack(program, folder / "cache")
-    yield Fetched(machine, program, folder / "cache")
-    machine.run("wineserver", "-k")
-
-
 @asynccontextmanager
 async def attached(
-    installed: Fetched, tmp_path: Path, *flags: str, scripts: Sequence[provisioner_pb2.Script] = (), **more: str
+    installed: InstalledProgram,
+    tmp_path: Path,
+    *flags: str,
+    scripts: Sequence[provisioner_pb2.Script] = (),
+    **more: str,
 ) -> AsyncIterator[AgentWorld]:
     """A workspace whose agent is the Windows program, attached by the line that the product prints."""
     (tmp_path / "site/bin").mkdir(parents=True)
@@ -96,7 +77,7 @@ async def attached(
             yield view
 
 
-def started_by(line: str, installed: Fetched) -> tuple[str, list[str], dict[str, str]]:
+def started_by(line: str, installed: InstalledProgram) -> tuple[str, list[str], dict[str, str]]:
     """Execute a line of PowerShell; returns the program that it starts, with arguments and environment."""
     folder = installed.program.parent
     host = WineHost(installed.machine, installed.cache, folder)
@@ -129,7 +110,7 @@ async def over_ssh(
     return await trio.run_process(command, stdin=data, capture_stdout=True, capture_stderr=True, check=False)
 
 
-def test_version_runs(installed: Fetched) -> None:
+def test_version_runs(installed: InstalledProgram) -> None:
     done = installed.machine.run(
         "wine", str(installed.program), "version", env={"CODER_BINARY_CACHE": windows_path(installed.cache)}
     )
@@ -137,7 +118,7 @@ def test_version_runs(installed: Fetched) -> None:
 
 
 @pytest.mark.parametrize(("content", "code"), [(b"released", 0), (b"changed", 1)])
-def test_release_is_verified(content: bytes, code: int, installed: Fetched, tmp_path: Path) -> None:
+def test_release_is_verified(content: bytes, code: int, installed: InstalledProgram, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(content)
     (tmp_path / "file.minisig").write_text(RELEASE_KEY.minisign(b"released", "of a test"))
     command = [str(installed.program), "verify", windows_path(tmp_path / "file"), "--key", RELEASE_KEY.public_line]
@@ -145,7 +126,7 @@ def test_release_is_verified(content: bytes, code: int, installed: Fetched, tmp_
     assert done.returncode == code and (code or b"of a test" in done.stdout), done.stderr
 
 
-def test_damaged_program_is_named(installed: Fetched, tmp_path: Path) -> None:
+def test_damaged_program_is_named(installed: InstalledProgram, tmp_path: Path) -> None:
     data = bytearray(Path(BUILT).read_bytes())
     data[len(data) // 2] ^= 1
     damaged = tmp_path / "coder.exe"
@@ -157,7 +138,7 @@ def test_damaged_program_is_named(installed: Fetched, tmp_path: Path) -> None:
     assert not list((tmp_path / "c").glob("*/modules.bin"))
 
 
-async def test_windows_amd64_attaches_under_wine(installed: Fetched, tmp_path: Path) -> None:
+async def test_windows_amd64_attaches_under_wine(installed: InstalledProgram, tmp_path: Path) -> None:
     async with attached(installed, tmp_path) as view:
         done = await over_ssh(view, tmp_path, "ssh", "dev", 'echo "a b" %CODER%& echo wrong 1>&2& exit 7')
         assert done.stdout.split() == [b'"a', b'b"', b"true"] and done.stderr.strip() == b"wrong"
@@ -181,7 +162,7 @@ async def echo(view: AgentWorld, folder: Path, word: str) -> None:
     assert done.stdout.split() == [word.encode()], done
 
 
-async def test_lost_agents_have_causes(installed: Fetched, tmp_path: Path) -> None:
+async def test_lost_agents_have_causes(installed: InstalledProgram, tmp_path: Path) -> None:
     """A killed agent says so when it is back, by its flight record; a frozen one goes on."""
     machine = installed.machine
 
@@ -221,7 +202,7 @@ async def until_status(view: AgentWorld, status: str) -> None:
     await eventually(reached, seconds=120)
 
 
-async def test_agent_carries_100_megabytes(installed: Fetched, tmp_path: Path) -> None:
+async def test_agent_carries_100_megabytes(installed: InstalledProgram, tmp_path: Path) -> None:
     """Input and output of a command are bytes, also those that end lines or files on Windows."""
     program = install_program(installed.machine, "copy")
     data = b"\r\n\x1a\x00\xff" + os.urandom(100_000_000)
@@ -231,7 +212,7 @@ async def test_agent_carries_100_megabytes(installed: Fetched, tmp_path: Path) -
         assert hashlib.sha256(done.stdout).hexdigest() == hashlib.sha256(data).hexdigest()
 
 
-async def test_agent_forwards_both_ways(installed: Fetched, tmp_path: Path) -> None:
+async def test_agent_forwards_both_ways(installed: InstalledProgram, tmp_path: Path) -> None:
     """`ssh -W` and `-R`. The machine shares this one's loopback; with `-R` the agent listens, never the client."""
     async with attached(installed, tmp_path) as view:
         host, port = view.world.url.removeprefix("http://").split(":")
@@ -259,7 +240,7 @@ async def test_agent_forwards_both_ways(installed: Fetched, tmp_path: Path) -> N
             await process.wait()
 
 
-async def test_terminal_is_resized_and_kept(installed: Fetched, tmp_path: Path) -> None:
+async def test_terminal_is_resized_and_kept(installed: InstalledProgram, tmp_path: Path) -> None:
     """A terminal of the dashboard: its program sees a new size, and is still there for the next viewer."""
     program, ident = install_program(installed.machine, "size"), uuid4()
     async with attached(installed, tmp_path) as view:
@@ -285,7 +266,7 @@ async def shows(stream: WebSocketStream, marker: bytes) -> None:
             seen += await read_until(stream, b"is the size")
 
 
-async def test_agent_returns_after_server_kill(installed: Fetched, tmp_path: Path) -> None:
+async def test_agent_returns_after_server_kill(installed: InstalledProgram, tmp_path: Path) -> None:
     """A server of its own is killed and started again: an open session goes on, and a new one connects."""
     program = install_program(installed.machine, "copy")
     with open_loopback() as server:
@@ -331,7 +312,7 @@ async def repeats(session: trio.Process, line: bytes) -> None:
             seen += piece
 
 
-async def test_scripts_log_and_fail(installed: Fetched, tmp_path: Path) -> None:
+async def test_scripts_log_and_fail(installed: InstalledProgram, tmp_path: Path) -> None:
     oem = install_program(installed.machine, "oem")
     scripts = [
         provisioner_pb2.Script(display_name="Good", script=f"echo from %CODER%& {oem}", run_on_start=True),
@@ -355,7 +336,7 @@ async def log_lines(view: AgentWorld) -> list[str]:
     return [line["output"].strip() for line in logs]
 
 
-async def test_interrupted_agent_runs_stop_script(installed: Fetched, tmp_path: Path) -> None:
+async def test_interrupted_agent_runs_stop_script(installed: InstalledProgram, tmp_path: Path) -> None:
     """Ctrl-C: the stop script runs and is logged, and no process of the workspace outlives the agent."""
     outlast, machine = install_program(installed.machine, "outlast"), installed.machine
     scripts = [provisioner_pb2.Script(display_name="Stop", script="echo stopped by %CODER%", run_on_stop=True)]
@@ -374,7 +355,7 @@ async def test_interrupted_agent_runs_stop_script(installed: Fetched, tmp_path: 
         await eventually(alone)
 
 
-async def test_agent_serves_files(installed: Fetched, tmp_path: Path) -> None:
+async def test_agent_serves_files(installed: InstalledProgram, tmp_path: Path) -> None:
     sent = tmp_path / "sent"
     sent.write_bytes(os.urandom(3_000_000))
     lines = [
@@ -395,7 +376,7 @@ async def test_agent_serves_files(installed: Fetched, tmp_path: Path) -> None:
         assert (tmp_path / "back").read_bytes() == sent.read_bytes()
 
 
-async def test_agent_upgrades_itself(installed: Fetched, tmp_path: Path) -> None:
+async def test_agent_upgrades_itself(installed: InstalledProgram, tmp_path: Path) -> None:
     """An older agent starts the server's program, and waits for it."""
     before = BUILD_VERSION.replace("v2.34", "v2.33")
     async with attached(installed, tmp_path, "--self-upgrade", WINE_OLD_VERSION=before) as view:
@@ -410,7 +391,7 @@ async def test_agent_upgrades_itself(installed: Fetched, tmp_path: Path) -> None
         assert done.returncode == 3
 
 
-async def test_session_is_private_and_used(installed: Fetched, tmp_path: Path) -> None:
+async def test_session_is_private_and_used(installed: InstalledProgram, tmp_path: Path) -> None:
     """`coder login` writes a file that only its owner can read; Wine shows access lists as modes."""
     (tmp_path / "site/bin").mkdir(parents=True)
     cache = {"CODER_BINARY_CACHE": windows_path(installed.cache)}
@@ -436,7 +417,7 @@ async def test_session_is_private_and_used(installed: Fetched, tmp_path: Path) -
     assert b"\r" not in config.read_bytes() and stat.S_IMODE(config.stat().st_mode) & 0o007 == 0
 
 
-def test_service_definition_is_printed(installed: Fetched) -> None:
+def test_service_definition_is_printed(installed: InstalledProgram) -> None:
     """Wine's scheduler runs no tasks; the steps are printed, with the token left out."""
     words = ["agent", "install", "--dry-run", "--agent-url", "https://x.example", "--agent-token", "secret-token"]
     cache = {"CODER_BINARY_CACHE": windows_path(installed.cache)}
@@ -446,7 +427,7 @@ def test_service_definition_is_printed(installed: Fetched) -> None:
     assert "run schtasks /Create /TN coder-agent /XML" in text and "AppData\\Local\\coder-agent\\coder.exe" in text
 
 
-def test_script_socket_is_refused(installed: Fetched) -> None:
+def test_script_socket_is_refused(installed: InstalledProgram) -> None:
     cache = {"CODER_BINARY_CACHE": windows_path(installed.cache)}
     done = installed.machine.run("wine", str(installed.program), "exp", "sync", "ping", env=cache)
     assert done.returncode == 1 and b"no socket for scripts on this system" in done.stderr

@@ -12,8 +12,9 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -104,6 +105,39 @@ class Machine:
                 os.killpg(process.pid, signal.SIGTERM)
             with trio.CancelScope(shield=True):
                 await process.wait()
+
+
+BUILT = os.environ.get("CODER_TEST_WINDOWS_PROGRAM", "")
+"""The built program for Windows."""
+
+
+@dataclass
+class InstalledProgram:
+    """A machine with the built program, which is unpacked."""
+
+    machine: Machine
+    program: Path
+    cache: Path
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Environment of a process that runs the program."""
+        return {**self.machine.env, "CODER_BINARY_CACHE": windows_path(self.cache)}
+
+
+@contextlib.contextmanager
+def installed_program(folder: Path) -> Iterator[InstalledProgram]:
+    """Install the built program in a folder with a space and a letter that is not ASCII."""
+    machine = Machine(folder)
+    machine.set_up()
+    program = folder / "a prögram" / "sshd.exe"
+    program.parent.mkdir()
+    program.write_bytes(Path(BUILT).read_bytes())
+    machine.unpack(program, folder / "cache")
+    try:
+        yield InstalledProgram(machine, program, folder / "cache")
+    finally:
+        machine.run("wineserver", "-k")
 
 
 DISTRIBUTIONS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coder" / "desktop"
