@@ -7,6 +7,7 @@ standard streams cannot be polled either.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import stat
@@ -81,7 +82,12 @@ class StandardOutput:
             return
         view = memoryview(data)
         while view:
-            written = await trio.to_thread.run_sync(os.write, self._descriptor, view)
+            try:
+                written = await trio.to_thread.run_sync(os.write, self._descriptor, view)
+            except OSError as error:
+                if error.errno == errno.EINVAL:  # of Windows, for a pipe whose reader has closed it
+                    raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from error
+                raise
             view = view[written:]
 
     async def wait_abandoned(self) -> None:

@@ -10,7 +10,7 @@ from coder.domain.agents.init_scripts import PLATFORMS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/windows-agent-tests.md"
-UNDER_WINE = ("tests/system/test_windows_program.py", "tests/system/test_windows_files.py")
+UNDER_WINE = tuple(f"tests/system/test_windows_{part}.py" for part in ("program", "client", "files"))
 ROW = re.compile(r"^\| `(tests/[\w/]+\.py)::(\w+)` \| (.+) \|$", re.MULTILINE)
 COUNTERPART = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 WITHOUT_AGENT = re.compile(r"^- `(tests/[\w/]+\.py)`$", re.MULTILINE)
