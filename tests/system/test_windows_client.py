@@ -122,12 +122,13 @@ class Screen:
     async def type_until(self, keys: bytes, marker: bytes) -> None:
         """Type a line again and again until a text is shown: the console learns a size in its own time."""
         seen = b""
-        with trio.fail_after(60):
+        with trio.move_on_after(60):
             while True:
                 await self.send(keys)
                 seen += await self.read()
                 if marker in seen:
                     return
+        raise AssertionError(seen[-3000:])
 
 
 @contextmanager
