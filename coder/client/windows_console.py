@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import codecs
 import ctypes
+import msvcrt
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from ctypes import wintypes
 from typing import Any
 
@@ -27,6 +28,9 @@ _PROCESSED_OUTPUT, _ESCAPES_OUT, _NO_RETURN = 0x1, 0x4, 0x8
 _UTF_8 = 65001
 _END = "\x1a"
 "Ctrl-Z at the start of a line: the end of the input."
+for _number in (0, 1, 2):
+    with suppress(OSError):  # closed
+        msvcrt.setmode(_number, os.O_BINARY)  # line ends stay as they are
 _decoder = codecs.getincrementaldecoder("utf-16-le")("replace")
 
 

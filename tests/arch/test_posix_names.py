@@ -90,3 +90,29 @@ def test_posix_names_have_reasons() -> None:
     found = {name: names for name, names in found.items() if not name.startswith(ONLY_ON_POSIX)}
     assert {name: names for name, names in found.items() if name not in REASONS} == {}
     assert REASONS.keys() <= found.keys(), "a reason without a use"
+
+
+WINDOWS_ONLY = {"msvcrt", "winreg", "_winapi", "winpty", "nt"}
+
+
+def needs_windows(tree: ast.Module) -> bool:
+    """Whether a module names Windows' libraries outside of its functions."""
+    return any(
+        isinstance(node, ast.Attribute) and ast.unparse(node) == "ctypes.WinDLL"
+        for statement in tree.body
+        if not isinstance(statement, ast.FunctionDef | ast.ClassDef)
+        for node in ast.walk(statement)
+    )
+
+
+def test_windows_modules_fail_as_missing() -> None:
+    """The build imports every module, and passes over those that lack another one."""
+    found = {
+        path.relative_to(ROOT).as_posix(): tree
+        for path in (ROOT / "coder").rglob("*.py")
+        if "WinDLL" in (text := path.read_text()) and needs_windows(tree := ast.parse(text))
+    }
+    assert "coder/client/windows_console.py" in found
+    for name, tree in found.items():
+        imported = {each.name for node in tree.body if isinstance(node, ast.Import) for each in node.names}
+        assert imported & WINDOWS_ONLY, name

@@ -165,6 +165,8 @@ async def echo(view: AgentWorld, folder: Path, word: str) -> None:
 async def test_lost_agents_have_causes(installed: InstalledProgram, tmp_path: Path) -> None:
     """A killed agent says so when it is back, by its flight record; a frozen one goes on."""
     machine = installed.machine
+    for path in machine.drive.glob("users/*/AppData/Local/coder-agent/*.flight"):
+        path.unlink()  # of agents of other tests
 
     def agents() -> list[int]:
         return machine.processes(installed.program.name)
