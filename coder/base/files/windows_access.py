@@ -13,6 +13,8 @@ from ctypes import wintypes
 from pathlib import Path
 from typing import Any
 
+from coder.base.files.sddl import others_can_replace, others_can_write
+
 _kernel32: Any = ctypes.WinDLL("kernel32", use_last_error=True)
 _advapi32: Any = ctypes.WinDLL("advapi32", use_last_error=True)
 
@@ -149,6 +151,24 @@ def copy_access_list(source: Path, target: Path) -> None:
     """Give a file the access list of another one. Raises OSError."""
     if not _advapi32.SetFileSecurityW(str(target), _ACCESS_LIST, _read_parts(source, _ACCESS_LIST)):
         raise _failure(target)
+
+
+def foreign_writer(folder: Path) -> str:
+    """Return why other users could replace what is in a folder, by its own list or by one above; "" if they cannot.
+
+    Folders of programs have to be private in this sense. A file with a secret need not: its own list decides which
+    users read it, in whichever folder it is. Raises OSError.
+    """
+    if folder.is_symlink() or folder.is_junction() or not folder.is_dir():
+        return f"{folder} is not a directory"
+    user = user_sid()
+    if others_can_write(access_list(folder), user):
+        return f"{folder} is writable by other users"
+    # A user who may rename a parent folder could replace this one, by either path to it.
+    for above in {*folder.absolute().parents, *folder.resolve().parents}:
+        if others_can_replace(access_list(above), user, is_root=above.parent == above):
+            return f"{above}, above {folder}, can be replaced by other users"
+    return ""
 
 
 def user_sid() -> str:

@@ -20,7 +20,7 @@ from coder.base.atomic_file import write_atomically
 from coder.base.files import private_files
 from coder.base.files.private_files import open_private, replace_file
 from coder.base.files.sddl import others_can_write
-from coder.base.files.windows_access import access_list, user_sid
+from coder.base.files.windows_access import _ACCESS_LIST, _advapi32, _descriptor, access_list, foreign_writer, user_sid
 
 MANIFEST = b"manifest"
 
@@ -103,6 +103,20 @@ def private_folder(folder: Path) -> list[bool]:
     return [others_can_write(access_list(folder / name), user_sid()) for name in ("own", "plain")]
 
 
+def folder_above(folder: Path) -> list[str]:
+    """A private folder below one that everyone may write is as replaceable as that one."""
+    above, results = folder / "above", []
+    inner = above / "inner"
+    for path in (above, inner):
+        path.mkdir(mode=0o700)
+    for sddl in ("", "D:P(A;;FA;;;WD)"):
+        if sddl:
+            with _descriptor(sddl) as described:
+                _advapi32.SetFileSecurityW(str(above), _ACCESS_LIST, described)
+        results.append(foreign_writer(inner).replace(str(folder), ""))
+    return results
+
+
 def locked_folder(folder: Path) -> list[str]:
     """The folder of newer programs is private and locked by one agent."""
     from coder.agent.upgrade.folder import ensure_private, locked
@@ -119,6 +133,17 @@ def locked_folder(folder: Path) -> list[str]:
         except UpgradeNotNowError:
             results.append("locked once")
     return results
+
+
+def code_page(folder: Path) -> list[str]:
+    """Output of programs is UTF-8, or in the code page of consoles."""
+    from coder.agent.platform import system
+    from coder.agent.upgrade.signals import ENDING
+
+    samples = ("né".encode(), "né".encode("oem"), "né".encode()[:-1])
+    encodings = [system.output_encoding(data) for data in samples]
+    cut = system.output_encoding(samples[2], is_cut=True)
+    return [*encodings, cut, samples[1].decode(encodings[1]), *(number.name for number in ENDING)]
 
 
 SUCCESSOR = """
@@ -158,7 +183,17 @@ def successor(folder: Path) -> list[object]:
     return results
 
 
-CHECKS = (private_file, open_flags, held_file, private_folder, running_program, locked_folder, successor)
+CHECKS = (
+    private_file,
+    open_flags,
+    held_file,
+    private_folder,
+    folder_above,
+    running_program,
+    locked_folder,
+    code_page,
+    successor,
+)
 
 
 def main(folder: Path, names: list[str]) -> None:
