@@ -135,6 +135,13 @@ def _print(report: Report) -> None:
     ]
     if reasons:
         sys.stdout.write("\nNot taken:\n" + "\n".join(reasons) + "\n")
+    changed = [
+        f"  {kind.kind}: {item.count} rows: {item.reason}{_examples(item.examples)}"
+        for kind in report.kinds
+        for item in kind.changed
+    ]
+    if changed:
+        sys.stdout.write("\nTaken without a value:\n" + "\n".join(changed) + "\n")
     if report.not_imported:
         lines = [f"  {', '.join(item.examples)}: {item.count} rows: {item.reason}" for item in report.not_imported]
         sys.stdout.write("\nTables that are not imported:\n" + "\n".join(lines) + "\n")

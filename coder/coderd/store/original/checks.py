@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from coder.coderd.store.original.constraints import Uniqueness, references, uniqueness
+from coder.coderd.store.original.constraints import Uniqueness, references, time_columns, uniqueness
 from coder.coderd.store.original.driver import Values
 from coder.coderd.store.original.left_out import TABLES
 from coder.coderd.store.original.source import Snapshot
-from coder.coderd.store.original.step import Step, quoted
+from coder.coderd.store.original.step import Step, is_representable, quoted
 from coder.coderd.store.original.steps import STEPS
 
 _EXAMPLES = 3
@@ -52,6 +53,44 @@ async def find_problems(snapshot: Snapshot, step: Step) -> list[NotTaken]:
             examples = await snapshot.rows(f"SELECT d.value FROM ({duplicates}) d LIMIT {_EXAMPLES}")  # noqa: S608
             problems.append(NotTaken(CONFLICT, count, _texts(examples)))
     return problems
+
+
+async def find_outside(snapshot: Snapshot, step: Step, left: int) -> list[NotTaken]:
+    """Return the reasons for the step's `left` rows that its query leaves out."""
+    reasons = []
+    if step.refusal:
+        condition = f"{step.where or 'true'} AND ({step.refusal.condition})"
+        sql = f"SELECT {step.refusal.name}::text FROM {step.source} WHERE {condition} ORDER BY 1"  # noqa: S608
+        if names := _texts(await snapshot.rows(sql)):
+            reasons.append(NotTaken(step.refusal.reason, len(names), names))
+            left -= len(names)
+    if left and step.left_out:
+        reasons.append(NotTaken(step.left_out, left))
+    return reasons
+
+
+async def find_times(snapshot: Snapshot, step: Step) -> list[NotTaken]:
+    """Return the rows with times that Python does not have, which are taken without these times."""
+    times = {name: _raw(step.columns[name]) for name in time_columns(step)}
+    if not times:
+        return []
+    source = f"FROM {step.source} WHERE {step.condition or 'true'}"
+    counts = ", ".join(f"count(*) FILTER (WHERE NOT ({is_representable(raw)}))" for raw in times.values())
+    changed = []
+    row = (await snapshot.rows(f"SELECT {counts} {source}"))[0]
+    for (name, raw), count in zip(times.items(), row, strict=True):
+        if count:
+            first = next(iter(step.columns.values()))
+            sql = f"SELECT ({first})::text {source} AND NOT ({is_representable(raw)}) LIMIT {_EXAMPLES}"
+            reason = f"{name} is not in the years 1 to 9999; it is stored as no time"
+            changed.append(NotTaken(reason, count, _texts(await snapshot.rows(sql))))
+    return changed
+
+
+def _raw(expression: str) -> str:
+    """Return the original's column in an expression for a time."""
+    column = re.search(r"\bs\.\w+", expression)
+    return column[0] if column else expression
 
 
 CONFLICT = "another row has the same name or value, which must be unique here"

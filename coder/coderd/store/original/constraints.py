@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from sqlalchemy import ClauseElement, UniqueConstraint
+from sqlalchemy import ClauseElement, DateTime, UniqueConstraint
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 
 from coder.coderd.store.engine.metadata import metadata
@@ -40,6 +40,11 @@ def our_table(name: str) -> SqlTable:
     return metadata.tables[name]
 
 
+def our_tables() -> list[str]:
+    load_all()
+    return list(metadata.tables)
+
+
 def references(step: Step) -> list[Reference]:
     """Return the foreign keys among the step's columns."""
     return [
@@ -69,6 +74,11 @@ def uniqueness(step: Step) -> list[Uniqueness]:
 def column_type(step: Step, name: str) -> str:
     """Return the SQL type of one of our columns."""
     return our_table(step.target).c[name].type.compile(dialect=_DIALECT)
+
+
+def time_columns(step: Step) -> list[str]:
+    """Return the step's columns that hold times."""
+    return [name for name in step.columns if isinstance(our_table(step.target).c[name].type, DateTime)]
 
 
 def numbered_columns() -> list[tuple[str, str]]:

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from coder.coderd.store.original.step import Step, ascii_text, filled, known_time, permissions, same, text
+from coder.coderd.store.original.step import (
+    Refusal,
+    Step,
+    ascii_text,
+    denies,
+    filled,
+    known_time,
+    permissions,
+    same,
+    text,
+)
 
 _APPEARANCE = "'theme_preference', 'theme_mode', 'theme_light', 'theme_dark', 'terminal_font'"
 _PREFERENCES = (
@@ -99,6 +109,13 @@ STEPS = (
         ),
         where="NOT s.is_system",
         left_out="system roles, which are built in",
+        # Without the denial the role would grant more than at the original.
+        refusal=Refusal(
+            denies("member_permissions", "user_permissions", "site_permissions"),
+            "the role denies permissions of members, users or the site; roles deny only permissions of an organization "
+            "here, so check what its holders' other roles grant",
+            "s.name",
+        ),
     ),
     Step(
         "groups",

@@ -6,23 +6,23 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import trio
 
 from coder.base.errors import CoderError
 from coder.coderd.store.engine.availability import DRIVER_ERRORS
 from coder.coderd.store.engine.database import open_database
-from coder.coderd.store.original.constraints import column_type
+from coder.coderd.store.original.constraints import column_type, time_columns
 from coder.coderd.store.original.driver import Connection, Cursor, Value, Values
 from coder.coderd.store.original.known_columns import COLUMNS, UNCHECKED
-from coder.coderd.store.original.step import Step, quoted
+from coder.coderd.store.original.step import Step, quoted, representable
 from coder.coderd.store.original.steps import STEPS
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Database
 
 VERSION = "2.34"
-_UPDATED = ("updated_at", "created_at", "changed_at", "time", "connect_time")
 _LIVE_SECONDS = 60
 
 
@@ -88,6 +88,11 @@ async def open_snapshot(url: str) -> AsyncIterator[Snapshot]:
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             # The default search path of a role may name other schemas; the original uses only this one.
             await connection.execute("SET LOCAL search_path TO public, pg_catalog; SET LOCAL statement_timeout TO 0")
+            # Fingerprints depend on how values are written.
+            await connection.execute(
+                "SET LOCAL timezone TO 'UTC'; SET LOCAL datestyle TO ISO; SET LOCAL intervalstyle TO postgres; "
+                "SET LOCAL bytea_output TO hex; SET LOCAL extra_float_digits TO 1"
+            )
             return connection
 
         try:
@@ -122,6 +127,12 @@ async def read_facts(snapshot: Snapshot) -> SourceFacts:
             "the source has no deployment id: its server was never started",
             "Check the URL of --from; a new deployment needs no import.",
         )
+    if not _is_uuid(identity):
+        raise CoderError(
+            "not_coder",
+            f"the source's deployment id is not a UUID: {identity}",
+            "Set the deployment_id in its table site_configs to the id that the original had, or to a new UUID.",
+        )
     return SourceFacts(
         identity=identity,
         migration=migration,
@@ -136,6 +147,14 @@ async def read_facts(snapshot: Snapshot) -> SourceFacts:
         ),
         licenses=await snapshot.value("SELECT count(*) FROM licenses"),
     )
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
 
 
 _LIVE = (
@@ -207,14 +226,6 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-async def fingerprint(snapshot: Snapshot, step: Step) -> str:
-    """Return a text that changes when rows of the step's main table are added, removed or updated."""
-    table = step.tables[0]
-    newest = next((f"max({quoted(name)})" for name in _UPDATED if name in COLUMNS.get(table, frozenset())), "NULL")
-    sql = f"SELECT count(*) || ' ' || COALESCE({newest}::text, '') FROM {quoted(table)}"  # noqa: S608
-    return str(await snapshot.value(sql))
-
-
 async def read_settings(snapshot: Snapshot) -> dict[str, str]:
     """Return the original's settings of the site by key."""
     return {row[0]: row[1] for row in await snapshot.rows("SELECT key, value FROM site_configs")}
@@ -222,7 +233,10 @@ async def read_settings(snapshot: Snapshot) -> dict[str, str]:
 
 async def remaining(snapshot: Snapshot, step: Step, after: str) -> SelectedRows:
     """Begin the query of the step's rows after a value of its cursor; an empty value means all rows."""
-    sql = f"SELECT * FROM ({step.select(with_keys=True)}) q"  # noqa: S608
+    times = time_columns(step)
+    columns = [representable(f"q.{quoted(name)}") if name in times else f"q.{quoted(name)}" for name in step.columns]
+    columns += [f"q.{quoted(f'key_of_{name}')}" for name in step.sealed]
+    sql = f"SELECT {', '.join(columns)} FROM ({step.select(with_keys=True)}) q"  # noqa: S608
     if not step.cursor:
         return await snapshot.select(sql)
     column = f"q.{quoted(step.cursor)}"

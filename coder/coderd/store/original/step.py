@@ -11,9 +11,25 @@ from dataclasses import dataclass, field
 
 _FIRST_DAY = "'0001-01-02 00:00:00+00'::timestamptz"
 """Later than Go's zero time, which the original stores where there is no time."""
+ZERO_TIME = "'0001-01-01 00:00:00+00'::timestamptz"
+"""Go's zero time."""
 
 PREBUILDS_USER = "'c42fdf75-3097-471c-8c33-fb52454d81c0'"
 """The system's user, which both programs have."""
+
+
+_LAST_DAY = "'9999-12-31 00:00:00+00'::timestamptz"
+"""No later than Python's last time, and before `infinity`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Rows that cannot be taken because of their content."""
+
+    condition: str
+    reason: str
+    name: str
+    """Expression for the name that the report lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +46,8 @@ class Step:
     """Condition for the rows that are taken."""
     left_out: str = ""
     """Reason for the rows that are not."""
+    refusal: Refusal | None = None
+    """Rows among those of `where` that are not taken either."""
     name: str = ""
     """Name in the report and in the progress record; defaults to the target."""
     cursor: str = ""
@@ -59,15 +77,20 @@ class Step:
         columns = [f"{expression} AS {name}" for name, expression in self.columns.items()]
         if with_keys:
             columns += [f"{expression} AS key_of_{name}" for name, expression in self.sealed.items()]
-        condition = f" WHERE {self.where}" if self.where else ""
+        condition = f" WHERE {self.condition}" if self.condition else ""
         return f"SELECT {', '.join(columns)} FROM {self.source}{condition}"  # noqa: S608
+
+    @property
+    def condition(self) -> str:
+        """Return the condition for the rows that are taken, empty for all rows."""
+        parts = [self.where, f"NOT ({self.refusal.condition})" if self.refusal else ""]
+        return " AND ".join(filter(None, parts))
 
     def count(self) -> str:
         """Return the query of the numbers of rows: all that concern the step, and those that are taken."""
-        condition = self.where or "true"
-        if not self.left_out:
-            return f"SELECT count(*), count(*) FROM {self.source} WHERE {condition}"  # noqa: S608
-        return f"SELECT count(*), count(*) FILTER (WHERE {condition}) FROM {self.source}"  # noqa: S608
+        concerned = f" WHERE {self.where}" if self.where and not self.left_out else ""
+        taken = self.condition or "true"
+        return f"SELECT count(*), count(*) FILTER (WHERE {taken}) FROM {self.source}{concerned}"  # noqa: S608
 
 
 def quoted(name: str) -> str:
@@ -101,8 +124,20 @@ def milliseconds(name: str) -> str:
 
 
 def known_time(name: str) -> str:
-    """Return a time, NULL for Go's zero time."""
-    return f"CASE WHEN s.{name} >= {_FIRST_DAY} THEN s.{name} END"
+    """Return a time, NULL for Go's zero time and for times that Python does not have."""
+    return f"CASE WHEN s.{name} BETWEEN {_FIRST_DAY} AND {_LAST_DAY} THEN s.{name} END"
+
+
+def is_representable(expression: str) -> str:
+    """Return the condition that Python has this time: from year 1 to 9999."""
+    return f"{expression} BETWEEN {ZERO_TIME} AND {_LAST_DAY}"
+
+
+def representable(expression: str) -> str:
+    """Return a time, Go's zero time for times that Python does not have."""
+    return (
+        f"CASE WHEN {is_representable(expression)} THEN {expression} WHEN {expression} IS NOT NULL THEN {ZERO_TIME} END"
+    )
 
 
 def known_user(name: str) -> str:
@@ -145,3 +180,13 @@ def permissions(name: str, *, negate: bool) -> str:
         f"WHERE {wanted}COALESCE((p.value ->> 'negate')::boolean, false) GROUP BY 1"
     )
     return f"COALESCE((SELECT jsonb_object_agg(g.kind, g.actions) FROM ({listed}) g), '{{}}'::jsonb)"  # noqa: S608
+
+
+def denies(*names: str) -> str:
+    """Return the condition that one of these columns with permissions of a role denies an action."""
+    found = [
+        f"EXISTS (SELECT FROM jsonb_array_elements({as_array(f's.{name}')}) p "
+        "WHERE COALESCE((p.value ->> 'negate')::boolean, false))"
+        for name in names
+    ]
+    return " OR ".join(found)

@@ -11,9 +11,9 @@ from sqlalchemy import text
 
 from coder.base.errors import CoderError
 from coder.coderd.store.original import progress as records
-from coder.coderd.store.original.constraints import Reference, numbered_columns, our_table, references
+from coder.coderd.store.original.constraints import Reference, numbered_columns, our_table, our_tables, references
 from coder.coderd.store.original.driver import Connection, Value, Values
-from coder.coderd.store.original.progress import Progress, StepProgress
+from coder.coderd.store.original.progress import Progress
 from coder.coderd.store.original.step import Step, quoted
 from coder.coderd.store.original.steps import STEPS
 
@@ -24,6 +24,24 @@ _LOCK = 7311  # distinct from the other numbered locks
 _LIVE_SECONDS = 60
 _WRITE_CONFIG = (
     "INSERT INTO site_configs (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
+
+
+_CONTENT = {
+    "users": ("users", "is_system"),
+    "templates": ("templates", ""),
+    "further organizations": ("organizations", "is_default"),
+    "audit entries": ("audit_logs", ""),
+}
+"""What a deployment in use has: tables, and the flag of rows that the first start creates."""
+_FOREIGN = (
+    "SELECT string_agg(f.name, ', ') FROM (SELECT n.nspname || '.' || c.relname AS name FROM pg_class c "
+    "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'f', 'v', 'm') "
+    "AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' "
+    "AND NOT (n.nspname = current_schema() AND c.relname = ANY($1::text[])) "
+    # Extensions bring tables of their own.
+    "AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid "
+    "AND d.deptype = 'e') ORDER BY 1 LIMIT 3) f"
 )
 
 
@@ -52,6 +70,8 @@ class Target:
 
     async def read_progress(self) -> Progress | None:
         """Return the record of an earlier import."""
+        if not await self._has("site_configs"):
+            return None
         stored = await self._value("SELECT value FROM site_configs WHERE key = $1", records.KEY)
         return records.decode(stored) if stored else None
 
@@ -59,6 +79,8 @@ class Target:
         """Refuse a target that a server uses, or another import. Raises CoderError `target_in_use`."""
         if not await self._value("SELECT pg_try_advisory_lock($1)", _LOCK):
             raise CoderError("target_in_use", "another import writes to this database", "Wait until it has finished.")
+        if not await self._has("replicas"):
+            return
         sql = "SELECT string_agg(hostname, ', ') FROM replicas WHERE updated_at > now() - make_interval(secs => $1)"
         if names := await self._value(sql, _LIVE_SECONDS):
             raise CoderError(
@@ -69,11 +91,13 @@ class Target:
 
     async def content(self) -> str:
         """Return a description of what the target contains, empty for a new or just started deployment."""
+        ours = ["alembic_version", *(our_tables() if await self._has("alembic_version") else ())]
+        if tables := await self._value(_FOREIGN, ours):
+            return f"tables of another program, such as {tables}"
         counts = {
-            "users": await self._value("SELECT count(*) FROM users WHERE NOT is_system"),
-            "templates": await self._value("SELECT count(*) FROM templates"),
-            "further organizations": await self._value("SELECT count(*) FROM organizations WHERE NOT is_default"),
-            "audit entries": await self._value("SELECT count(*) FROM audit_logs"),
+            name: await self._value(f"SELECT count(*) FROM {quoted(table)} t WHERE NOT {_flag(flag)}")  # noqa: S608
+            for name, (table, flag) in _CONTENT.items()
+            if await self._has(table)
         }
         return ", ".join(f"{number} {name}" for name, number in counts.items() if number)
 
@@ -135,22 +159,16 @@ class Target:
         sql = f"SELECT count(*) FROM import_batch b WHERE {_present(step)}"  # noqa: S608
         return missing, min(await self._connection.fetchval(sql), rest - sum(missing.values()))
 
-    async def save(self, progress: Progress, configs: Mapping[str, str] | None = None) -> None:
-        """Store the progress, and settings of the site, in one transaction."""
+    async def finish(self, progress: Progress, configs: Mapping[str, str]) -> None:
+        """Store settings of the site, let numbered columns continue after the imported rows, and store the end.
+
+        One transaction: with the deployment id in it a server starts, and without an end another import would write.
+        """
 
         async def work() -> None:
             async with self._connection.transaction():
-                for key, value in (configs or {}).items():
+                for key, value in configs.items():
                     await self._connection.execute(_WRITE_CONFIG, key, value)
-                await self._connection.execute(_WRITE_CONFIG, records.KEY, records.encode(progress))
-
-        await self._database.call(work)
-
-    async def finish(self, progress: Progress) -> None:
-        """Let numbered columns continue after the imported rows, and store the end of the import."""
-
-        async def work() -> None:
-            async with self._connection.transaction():
                 for table, column in numbered_columns():
                     await self._connection.execute(
                         f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), max({quoted(column)})) "  # noqa: S608
@@ -161,6 +179,9 @@ class Target:
             await self._connection.execute(f"ANALYZE {', '.join(map(quoted, filled))}")
 
         await self._database.call(work)
+
+    async def _has(self, table: str) -> bool:
+        return await self._value("SELECT to_regclass($1)::text", table) is not None
 
     async def _value(self, sql: str, *values: object) -> Value:
         return await self._database.call(lambda: self._connection.fetchval(sql, *values))
@@ -190,15 +211,14 @@ def _present(step: Step) -> str:
     return f"EXISTS (SELECT FROM {quoted(step.target)} t WHERE {same})"
 
 
+def _flag(name: str) -> str:
+    """Return the value of a column of `t` that an older schema may lack."""
+    return f"COALESCE((to_jsonb(t) ->> '{name}')::boolean, false)"
+
+
 def _number(status: str) -> int:
     """Return the number of rows of a command's status, such as `INSERT 0 17`."""
     return int(status.rsplit(" ", 1)[1])
-
-
-def restart(state: StepProgress, fingerprint: str) -> None:
-    """Read a step's rows from the start again: its table changed at the source, or it has no cursor."""
-    state.is_stale = bool(state.is_stale or (state.taken and state.fingerprint and state.fingerprint != fingerprint))
-    state.taken, state.conflicts, state.missing, state.after, state.is_done = 0, 0, {}, "", False
 
 
 @contextlib.asynccontextmanager
