@@ -284,11 +284,12 @@ class AgentRole:
         upgrader.check_now()
         with self._shutdown.upgrade_search:
             async with trio.open_nursery() as nursery:
-                if self._kept is not None and self._kept.refused:
-                    upgrader.refuse(self._kept.digest, self._kept.target, self._kept.refused)
-                elif self._kept is not None:
-                    report_takeover()
-                    nursery.start_soon(upgrader.confirm_takeover, self._kept.digest)
+                if self._kept is not None:
+                    report_takeover()  # also after a failed upgrade: it connected, so its end is the agent's end
+                    if self._kept.refused:
+                        upgrader.refuse(self._kept.digest, self._kept.target, self._kept.refused)
+                    else:
+                        nursery.start_soon(upgrader.confirm_takeover, self._kept.digest)
                 self._shutdown.choose(ProgramUpgrade(await upgrader.run()))
                 nursery.cancel_scope.cancel()
 

@@ -25,7 +25,6 @@ from coder.agent.workspace.containers import Container
 from coder.agent.workspace.files import workdir
 from coder.base.json_types import Json, JsonObject
 from coder.base.log import get_logger
-from coder.base.threads import QuickLock
 
 log = get_logger("agent.pty")
 
@@ -145,7 +144,7 @@ class _Session:
         self._replay = deque([replay] if replay else [])
         self._replay_size = len(replay)
         self._viewers: set[trio.MemorySendChannel[bytes]] = set()
-        self._typing = QuickLock()
+        self._typing = trio.Lock()
         "Serializes input: one viewer at a time waits for a program that does not read, the next one's input follows."
         self._attached = trio.Event()
         self._life = IDLE_LIFETIME if replay else FIRST_ATTACH_TIMEOUT

@@ -75,9 +75,12 @@ def find_supervisor(environ: MutableMapping[str, str]) -> bool:
 
 
 def report_takeover() -> None:
-    """Report that this program has connected, where another process started it. Raises OSError."""
+    """Report that this program has connected, where another process started it and still waits for it."""
     if _own is not None:
-        _own.report_takeover()
+        try:
+            _own.report_takeover()
+        except OSError as error:
+            log.warn("the process that started this program has ended", reason=error.strerror)
 
 
 def hand_over(handover: Handover, restart: Restart) -> Handover:

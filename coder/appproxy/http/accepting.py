@@ -27,6 +27,7 @@ from coder.appproxy.http.connection_shares import (
     ConnectionShares,
 )
 from coder.appproxy.http.listening_sockets import ClientListener, ClientStream
+from coder.base.exception_groups import single_failure
 from coder.base.log import STRANGERS_LINES, get_logger
 
 _log = get_logger("http.listener", per_minute=STRANGERS_LINES)
@@ -42,6 +43,8 @@ NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 _CLOSED = frozenset({errno.EBADF, errno.ENOTSOCK, errno.EINVAL})
 """Errors of `accept` on a socket that does not listen (any more). All others concern one connection: accept(2) reports
 errors of the network that way."""
+MAX_WAIT = 20.0
+"""Seconds that a connection may have to wait for the turn of its address; one that had to wait longer is closed."""
 LOG_EVERY = 60.0
 """Seconds between two log lines about connections that cannot be accepted."""
 
@@ -64,6 +67,8 @@ class Acceptor:
         self._serve = serve
         self._parked: list[tuple[float, int, socket.socket, ClientConnection]] = []
         """Heap of connections whose addresses have to wait, with the time and the order of their turns."""
+        self._dropped = 0
+        """Parked connections that have been closed and are still in the heap."""
         self._order = itertools.count()
         self._has_parked = trio.Event()
         self._logged_at = -math.inf
@@ -71,20 +76,24 @@ class Acceptor:
     async def run(self) -> None:
         """Accept until cancelled, then close the listener. Raises OSError for a socket that does not listen."""
         try:
-            async with self._listener, trio.open_nursery() as nursery:
-                nursery.start_soon(self._serve_parked)
-                while True:
-                    await trio.lowlevel.wait_readable(self._socket)
-                    try:
-                        self.accept_batch()
-                    except OSError as error:
-                        if error.errno not in NO_ROOM:
-                            raise
-                        self._log_wait(error)
-                        await trio.sleep(RETRY_ACCEPT)
+            with single_failure():
+                await self._accept_for_ever()
         finally:
-            for _, _, accepted, connection in self._parked:
+            for _, _, accepted, connection in list(self._parked):
                 self._drop(accepted, connection)
+
+    async def _accept_for_ever(self) -> None:
+        async with self._listener, trio.open_nursery() as nursery:
+            nursery.start_soon(self._serve_parked)
+            while True:
+                await trio.lowlevel.wait_readable(self._socket)
+                try:
+                    self.accept_batch()
+                except OSError as error:
+                    if error.errno not in NO_ROOM:
+                        raise
+                    self._log_wait(error)
+                    await trio.sleep(RETRY_ACCEPT)
 
     def accept_batch(self) -> None:
         """Serve the waiting connections, or park them, or close them. Raises OSError of NO_ROOM, and for a socket that
@@ -112,6 +121,11 @@ class Acceptor:
         if delay <= 0:
             self._serve(self._stream(accepted), connection)
             return
+        if delay > MAX_WAIT:
+            connection.refund()
+            self._shares.release(connection)
+            accepted.close()
+            return
         connection.close = partial(self._drop, accepted, connection)
         heapq.heappush(self._parked, (trio.current_time() + delay, next(self._order), accepted, connection))
         self._has_parked.set()
@@ -121,7 +135,9 @@ class Acceptor:
         while True:
             while self._parked and self._parked[0][0] <= trio.current_time():
                 _, _, accepted, connection = heapq.heappop(self._parked)
-                if not connection.has_ended:
+                if connection.has_ended:
+                    self._dropped -= 1
+                else:
                     self._serve(self._stream(accepted), connection)
             self._has_parked = trio.Event()
             with trio.move_on_at(self._parked[0][0] if self._parked else math.inf):
@@ -131,6 +147,11 @@ class Acceptor:
         if not connection.has_ended:
             self._shares.release(connection)
             accepted.close()
+            self._dropped += 1
+            if 2 * self._dropped > len(self._parked):
+                self._parked = [parked for parked in self._parked if not parked[3].has_ended]
+                heapq.heapify(self._parked)
+                self._dropped = 0
 
     def _accept(self) -> tuple[socket.socket, tuple[str, int]]:
         return self._socket._sock.accept()  # type: ignore[attr-defined, no-any-return]

@@ -80,6 +80,12 @@ class ClientConnection:
         if delay > 0:
             await trio.sleep(delay)
 
+    def refund(self) -> None:
+        """Take back what was spent for this connection."""
+        if self.network:
+            self.shares.take_back(self.network, self.spent)
+            self.spent = 0.0
+
     def charge(self, cost: float) -> float:
         """Spend `cost` seconds of the event loop; return how long the connection has to wait for that."""
         if not self.network or self.is_known:
@@ -171,9 +177,7 @@ class ConnectionShares:
     def promote(self, connection: ClientConnection, account: str) -> None:
         """Move a stranger's connection to the part of known users, if the account has room there."""
         known, account = self._known, f"account {account}"
-        if connection.network:
-            self._return(connection.network, connection.spent)
-            connection.spent = 0.0
+        connection.refund()
         if connection.has_ended or known.is_full or known.count(account) >= self.max_per_account:
             return
         self._strangers.discard(connection.holder, connection)
@@ -189,7 +193,8 @@ class ConnectionShares:
         self._paid_until[network] = until
         return until - now - LOOP_BURST
 
-    def _return(self, network: str, cost: float) -> None:
+    def take_back(self, network: str, cost: float) -> None:
+        """Let a network have seconds of the event loop again that it spent."""
         if network in self._paid_until:
             self._paid_until[network] -= cost / LOOP_PART
 

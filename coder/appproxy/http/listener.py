@@ -45,7 +45,7 @@ from coder.appproxy.http.hypercorn_fixes import (
     server_config,
 )
 from coder.appproxy.http.listening_sockets import ClientListener, ClientStream
-from coder.appproxy.http.simple_requests import NotSimple, reply_of, response_bytes, scope_of, simple_head
+from coder.appproxy.http.simple_requests import NotSimple, is_last, reply_of, response_bytes, scope_of, simple_head
 from coder.base.log import STRANGERS_LINES, get_logger
 from coder.domain.access.session_cookies import renamed
 
@@ -249,22 +249,27 @@ class AcceptedConnection(PatientServer):
         if is_exchange:
             stream = cast("trio.abc.HalfCloseableStream", self._client)
             following = await server.open_endpoint(request, self._remote[0], protocol.is_secure, stream, b"")
-        elif not await self._reply(request, protocol):
-            return data
+        else:
+            goes_on = await self._reply(request, protocol)
+            if not goes_on:
+                return data if goes_on is None else None
         if following is None or self._broken or self.context.terminated.is_set():
             return None
         await self.protocol_send(Updated(idle=True))
         return following
 
-    async def _reply(self, request: h11.Request, protocol: UpgradeAwareH11) -> bool:
-        """Answer a request of the fast path; return False when it has to be parsed for another application."""
+    async def _reply(self, request: h11.Request, protocol: UpgradeAwareH11) -> bool | None:
+        """Answer a request of the fast path; return whether the connection goes on, None when the request has to be
+        parsed for another application."""
         scope = scope_of(request, self._remote, protocol.connection_state, secure=protocol.is_secure)
         try:
             reply = await reply_of(self._server.application, scope)
         except NotSimple:
-            return False
+            return None
         await self.send_at_once(response_bytes(reply))
-        return True
+        if reply[0] == 401:  # the search for its key cost more
+            await self._client_connection.pay(REQUEST_COST - SIMPLE_COST)
+        return not is_last(reply)
 
     async def _open(self) -> tuple[tuple[str, int], bool]:
         if self._origin is not None:

@@ -37,6 +37,7 @@ _HEAD = re.compile(rb"GET (/[!-~]*) HTTP/1\.1\r\n((?:[-!#$%&'*+.^_`|~0-9A-Za-z]+
 _FRAMING = frozenset({b"content-length", b"transfer-encoding", b"upgrade", b"expect", b"trailer", b"te"})
 """Headers that may announce more than a head."""
 _NO_BODY = frozenset({204, 304})
+_LINE_ENDS = re.compile(rb"[\r\n\0]")
 Reply = tuple[int, list[tuple[bytes, bytes]], bytes]
 """Status, headers, body."""
 
@@ -106,9 +107,25 @@ async def reply_of(app: Application, scope: Message) -> Reply:
     except Exception as error:
         _log.error("a request failed", error=error)
         status = 0
+    if status and not _is_framed(status, headers, body):
+        _log.error("a response of the fast path has invalid headers or another length", path=scope["path"])
+        status = 0
     if not status:
         return 500, [(b"content-length", b"0"), (b"connection", b"close")], b""
     return status, headers, body
+
+
+def _is_framed(status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> bool:
+    """Return whether a client reads the response as one, and nothing behind it, as h11 checks."""
+    if _LINE_ENDS.search(b"".join([part for pair in headers for part in pair])):
+        return False
+    lengths = [value for name, value in headers if name == b"content-length"]
+    return status in _NO_BODY or lengths == [b"%d" % len(body)]
+
+
+def is_last(reply: Reply) -> bool:
+    """Return whether the connection ends after a response."""
+    return (b"connection", b"close") in reply[1]
 
 
 def response_bytes(reply: Reply) -> bytes:

@@ -20,6 +20,8 @@ _FULL = "FA"
 "SDDL for all rights to a file."
 _SYSTEM = "SY"
 "SDDL for the system account, which runs services."
+_OWNER = 0x1
+"OWNER_SECURITY_INFORMATION."
 _ACCESS_LIST = 4
 "DACL_SECURITY_INFORMATION"
 _TOKEN_QUERY, _TOKEN_USER = 8, 1
@@ -119,17 +121,17 @@ def private_list(sids: list[str]) -> str:
 
 
 def access_list(path: Path) -> str:
-    """Return the SDDL of a file's access list. Raises OSError."""
-    text = ctypes.c_void_p()
+    """Return the SDDL of a file's owner and access list. Raises OSError."""
+    text, parts = ctypes.c_void_p(), _OWNER | _ACCESS_LIST
     convert = _advapi32.ConvertSecurityDescriptorToStringSecurityDescriptorW
-    if not convert(_read_list(path), 1, _ACCESS_LIST, ctypes.byref(text), None):
+    if not convert(_read_parts(path, parts), 1, parts, ctypes.byref(text), None):
         raise _failure(path)
     return _taken(text)
 
 
 def copy_access_list(source: Path, target: Path) -> None:
     """Give a file the access list of another one. Raises OSError."""
-    if not _advapi32.SetFileSecurityW(str(target), _ACCESS_LIST, _read_list(source)):
+    if not _advapi32.SetFileSecurityW(str(target), _ACCESS_LIST, _read_parts(source, _ACCESS_LIST)):
         raise _failure(target)
 
 
@@ -185,11 +187,11 @@ def _descriptor(sddl: str) -> Iterator[int | None]:
         _kernel32.LocalFree(described)
 
 
-def _read_list(path: Path) -> ctypes.Array[ctypes.c_char]:
+def _read_parts(path: Path, parts: int) -> ctypes.Array[ctypes.c_char]:
     size = wintypes.DWORD()
-    _advapi32.GetFileSecurityW(str(path), _ACCESS_LIST, None, 0, ctypes.byref(size))
+    _advapi32.GetFileSecurityW(str(path), parts, None, 0, ctypes.byref(size))
     room = ctypes.create_string_buffer(size.value)
-    if not size.value or not _advapi32.GetFileSecurityW(str(path), _ACCESS_LIST, room, size, ctypes.byref(size)):
+    if not size.value or not _advapi32.GetFileSecurityW(str(path), parts, room, size, ctypes.byref(size)):
         raise _failure(path)
     return room
 

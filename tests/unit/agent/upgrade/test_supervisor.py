@@ -7,14 +7,19 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import trio
 
+from coder.agent import agent
 from coder.agent.platform import system
 from coder.agent.upgrade import handover as handovers
-from coder.agent.upgrade import supervisor
+from coder.agent.upgrade import supervisor, upgrader
 from coder.agent.upgrade.handover import Handover, Restart, encode, take_over
 from coder.agent.upgrade.supervisor import VARIABLE, Supervisor, find_supervisor, hand_over, report_takeover
+from coder.rpc.proto import agent_pb2
 
 STATE = Handover(
     version="v2.34.0",
@@ -139,3 +144,50 @@ def test_document_in_input_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     finally:
         os.dup2(before, 0)
         os.close(before)
+
+
+@pytest.mark.parametrize("refused", ["", "it ended with code 9 before it had connected"])
+async def test_resumed_agent_reports_takeover(refused: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that continues after a failed upgrade is connected, too: its end is the end of the service."""
+    reports: list[str] = []
+    refusals: list[str] = []
+
+    class Upgrades:
+        def __init__(self, *_words: object) -> None:
+            pass
+
+        def check_now(self) -> None:
+            pass
+
+        def refuse(self, _digest: str, _target: str, reason: str) -> None:
+            refusals.append(reason)
+
+        async def confirm_takeover(self, _digest: str) -> None:
+            pass
+
+        async def run(self) -> str:
+            return "v2.35.0"
+
+    monkeypatch.setattr(upgrader, "Upgrader", Upgrades)
+    monkeypatch.setattr(agent, "report_takeover", lambda: reports.append("T"))
+    found: Any = SimpleNamespace(
+        config=SimpleNamespace(self_upgrade=True, state_dir=Path("/nowhere"), policy=None, upgrade_keyring=None),
+        state=SimpleNamespace(activity=None),
+        _outbox=None,
+        _not_kept=(),
+        _shutdown=SimpleNamespace(upgrade_search=trio.CancelScope(), choose=lambda _reason: None),
+        _kept=replace(STATE, refused=refused),
+    )
+    await agent.AgentRole._watch_for_upgrade(found, agent_pb2.Manifest())
+    assert reports == ["T"]
+    assert refusals == ([refused] if refused else [])
+
+
+def test_lost_supervisor_ends_no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    own = Supervisor(writing)
+    monkeypatch.setattr(supervisor, "_own", own)
+    with own._pipe:
+        report_takeover()
+    assert own._reported

@@ -120,6 +120,36 @@ async def test_parked_connection_gives_way(monkeypatch: pytest.MonkeyPatch) -> N
         assert len(opened.shares) == opened.shares.max_strangers
 
 
+async def test_evicted_connections_leave_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a crowd that comes and goes would fill the memory with connections that are closed."""
+    async with door() as opened:
+        acceptor, shares = opened.acceptor, opened.shares
+        monkeypatch.setattr(acceptor, "_cost", WHOLE_BURST / 10)
+        for _ in range(6):
+            for _ in range(10):
+                opened.connect(ATTACKER)
+            acceptor.accept_batch()
+            for _, _, accepted, connection in list(acceptor._parked)[1:]:
+                acceptor._drop(accepted, connection)
+        assert len(acceptor._parked) <= 20
+        assert sum(not parked[3].has_ended for parked in acceptor._parked) == len(shares) - len(opened.served)
+
+
+async def test_long_wait_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refused connections leave no debt, so the address is served again when its turn comes."""
+    monkeypatch.setattr(accepting, "MAX_WAIT", 0.0)
+    async with door() as opened:
+        opened.acceptor._cost = WHOLE_BURST
+        clients = [opened.connect(ATTACKER) for _ in range(5)]
+        opened.acceptor.accept_batch()
+        assert not opened.acceptor._parked
+        assert len(opened.served) == len(opened.shares) < 5
+        clients[-1].settimeout(60)
+        assert await trio.to_thread.run_sync(clients[-1].recv, 1) == b""
+        owed = opened.shares._paid_until[opened.networks[0]]
+        assert owed <= trio.current_time() + len(opened.served) * WHOLE_BURST / LOOP_PART
+
+
 async def test_refused_connection_is_closed() -> None:
     async with door(files=16) as opened:
         clients = [opened.connect(ATTACKER) for _ in range(opened.shares.max_per_address + 1)]

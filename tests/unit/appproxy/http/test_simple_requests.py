@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from coder.appproxy.http import hypercorn_fixes
 from coder.appproxy.http.listener import HttpServer
 from coder.appproxy.http.request_framing import OneFraming
-from coder.appproxy.http.simple_requests import MAX_HEAD, NotSimple, simple_head
+from coder.appproxy.http.simple_requests import MAX_HEAD, NotSimple, reply_of, simple_head
 from coder.net.blocking_http import HEAD_LINES
 
 GET = b"GET /fast HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -171,6 +171,45 @@ async def test_both_ways_send_equal_bytes(status: int, body: bytes) -> None:
     assert (app.simple, app.parsed) == (1, 1)
     assert _undated(simple) == _undated(parsed)
     assert b"\r\ndate: " in simple
+
+
+@pytest.mark.usefixtures("fast")
+async def test_failed_request_ends_connection() -> None:
+    """Its response says `connection: close`: the client reads to the end."""
+
+    async def fail(*_words: Any) -> None:
+        raise RuntimeError("broken")
+
+    async with door(fail) as opened:
+        stream = await opened.connect()
+        await stream.send_all(GET)
+        received = b""
+        with trio.fail_after(60):
+            while piece := bytes(await stream.receive_some()):
+                received += piece
+    assert received.startswith(b"HTTP/1.1 500 ")
+    assert b"connection: close" in received
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "is_framed"),
+    [
+        ([(b"content-length", b"2")], b"ok", True),
+        ([(b"content-length", b"5")], b"ok", False),
+        ([], b"ok", False),
+        ([(b"content-length", b"2"), (b"content-length", b"2")], b"ok", False),
+        ([(b"content-length", b"2"), (b"x", b"b\r\nset-cookie: evil=1")], b"ok", False),
+        ([(b"content-length", b"2"), (b"x\n", b"b")], b"ok", False),
+        ([(b"content-length", b"2"), (b"x", b"\0")], b"ok", False),
+    ],
+)
+async def test_unframed_response_is_an_error(headers: list[tuple[bytes, bytes]], body: bytes, is_framed: bool) -> None:
+    async def answer(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    status, _, _ = await reply_of(answer, {"path": "/fast"})
+    assert status == (200 if is_framed else 500)
 
 
 @pytest.mark.usefixtures("fast")
