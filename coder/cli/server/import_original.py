@@ -19,7 +19,7 @@ from coder.cli.server.direct_database import Target, announce, choose_target, fi
 from coder.cli.ui.output import print_table, say
 from coder.coderd.services.foundation.encryption_at_rest import read_keys
 from coder.coderd.services.site.original_encryption import Reencryption
-from coder.coderd.services.site.original_import import Report, dry_run, import_original
+from coder.coderd.services.site.original_import import Report, check_source, dry_run, import_original
 from coder.coderd.store.engine.database import open_database
 from coder.coderd.store.engine.postgres import run_postgres
 from coder.coderd.store.original.source import open_snapshot
@@ -56,19 +56,18 @@ async def _run(invocation: Invocation[ServerImportOptions]) -> Report:
     target = _target(invocation)
     announce(target)
     reencryption = _reencryption(options.external_token_encryption_keys or target.config.external_token_encryption_keys)
-    async with (
-        open_snapshot(options.source_url) as snapshot,
-        _target_url(target) as url,
-        open_database(url) as database,
-    ):
-        return await import_original(
-            snapshot,
-            database,
-            reencryption,
-            lambda: datetime.now(UTC),
-            _progress(),
-            ignore_unknown=options.ignore_unknown,
-        )
+    async with open_snapshot(options.source_url) as snapshot:
+        # A source that cannot be imported must not leave a new built-in database behind.
+        await check_source(snapshot, reencryption, ignore_unknown=options.ignore_unknown)
+        async with _target_url(target) as url, open_database(url) as database:
+            return await import_original(
+                snapshot,
+                database,
+                reencryption,
+                lambda: datetime.now(UTC),
+                _progress(),
+                ignore_unknown=options.ignore_unknown,
+            )
 
 
 def _reencryption(keys: list[str] | tuple[str, ...]) -> Reencryption:

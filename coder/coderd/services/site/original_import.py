@@ -6,15 +6,15 @@ progress, so that a stopped import continues and no row arrives twice. A dry run
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from coder.base.errors import CoderError
 from coder.coderd.services.site.original_encryption import Reencryption
-from coder.coderd.services.site.original_settings import our_settings
-from coder.coderd.store.engine.migrate import migrate, require_known_schema
+from coder.coderd.services.site.original_settings import our_settings, settings_not_taken
 from coder.coderd.store.original import checks, source
 from coder.coderd.store.original.constraints import references
 from coder.coderd.store.original.fingerprints import read_fingerprints, require_unchanged
@@ -22,7 +22,7 @@ from coder.coderd.store.original.left_out import TABLES
 from coder.coderd.store.original.progress import Progress, StepProgress
 from coder.coderd.store.original.step import Step
 from coder.coderd.store.original.steps import STEPS
-from coder.coderd.store.original.target import open_target, require_ours
+from coder.coderd.store.original.target import create_tables, open_target, require_usable
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -72,20 +72,45 @@ class Report(msgspec.Struct, kw_only=True):
 
 async def dry_run(snapshot: Snapshot, reencryption: Reencryption, tell: Tell, *, ignore_unknown: bool) -> Report:
     """Return the report of an import without writing anything. Raises CoderError as the import does."""
-    facts = await _checked(snapshot, reencryption, ignore_unknown)
+    facts = await check_source(snapshot, reencryption, ignore_unknown=ignore_unknown)
     report = await _new_report(snapshot, facts, is_dry=True)
     for step in STEPS:
-        rows, taken = await checks.count_rows(snapshot, step)
-        problems = await checks.find_problems(snapshot, step) if taken else []
-        kind = Kind(kind=step.label, table=step.tables[0], rows=rows, taken=taken)
-        await _explain(snapshot, step, kind, rows - taken)
-        kind.not_taken += map(_row, problems)
-        kind.taken = max(kind.taken - sum(problem.count for problem in problems), 0)
-        report.kinds.append(kind)
-        tell(step.label, rows, rows)
+        with _naming(step):
+            report.kinds.append(await _foretold(snapshot, step))
+        tell(step.label, len(report.kinds), len(STEPS))
     if any(item.examples for kind in report.kinds for item in kind.not_taken):
         report.notes.append("Rows that refer to rows which are not taken are not taken either.")
     return report
+
+
+async def _foretold(snapshot: Snapshot, step: Step) -> Kind:
+    """Return what an import would take."""
+    rows, taken = await checks.count_rows(snapshot, step)
+    problems = await checks.find_problems(snapshot, step) if taken else []
+    kind = Kind(kind=step.label, table=step.tables[0], rows=rows, taken=taken)
+    await _explain(snapshot, step, kind, rows - taken)
+    kind.not_taken += map(_row, problems)
+    kind.taken = max(kind.taken - sum(problem.count for problem in problems), 0)
+    return kind
+
+
+@contextlib.contextmanager
+def _naming(step: Step) -> Iterator[None]:
+    """Add the step's name to errors."""
+    try:
+        yield
+    except CoderError as error:
+        raise CoderError(error.code, f"{step.label} cannot be imported", error.hint) from error
+
+
+async def check_source(snapshot: Snapshot, reencryption: Reencryption, *, ignore_unknown: bool) -> SourceFacts:
+    """Check that the source can be imported. Raises CoderError `schema_older`, `schema_newer`, `schema_dirty`,
+    `not_coder`, `sealed`, `source_unreadable`, `database_failed`."""
+    facts = await source.read_facts(snapshot)
+    if not ignore_unknown:
+        source.require_known(facts)
+    reencryption.require(await checks.encryption_keys(snapshot))
+    return facts
 
 
 async def import_original(
@@ -100,11 +125,10 @@ async def import_original(
     """Import everything, or continue an earlier import of the same source.
 
     Raises CoderError: `schema_older`, `schema_newer`, `not_coder`, `sealed`, `target_in_use`, `target_not_empty`,
-    `source_changed`. Nothing is written before these checks.
+    `target_encoding`, `source_changed`, `source_unreadable`, `database_failed`. Nothing is written before these checks.
     """
-    facts = await _checked(snapshot, reencryption, ignore_unknown)
-    await require_ours(database)
-    await require_known_schema(database)
+    facts = await check_source(snapshot, reencryption, ignore_unknown=ignore_unknown)
+    await require_usable(database)
     async with open_target(database) as target:
         await target.require_stopped()
         progress = await target.read_progress()
@@ -115,24 +139,20 @@ async def import_original(
         report = await _new_report(snapshot, facts, is_dry=False)
         if progress and progress.finished_at:
             return await _finished(snapshot, report, progress)
-        await migrate(database)
+        await create_tables(database)
+        # A server may have started while the source was read.
+        await target.require_stopped()
+        await _require_room(target, progress, facts)
         if progress is None:
             started_at = now().isoformat()
             progress = Progress(source=facts.identity, migration=facts.migration, started_at=started_at, tables=tables)
             await target.begin(progress)
         for step in STEPS:
-            report.kinds.append(await _copy(snapshot, target, step, progress, reencryption, tell))
+            with _naming(step):
+                report.kinds.append(await _copy(snapshot, target, step, progress, reencryption, tell))
         progress.finished_at = now().isoformat()
         await target.finish(progress, our_settings(await source.read_settings(snapshot), reencryption.sealer))
     return report
-
-
-async def _checked(snapshot: Snapshot, reencryption: Reencryption, ignore_unknown: bool) -> SourceFacts:
-    facts = await source.read_facts(snapshot)
-    if not ignore_unknown:
-        source.require_known(facts)
-    reencryption.require(await checks.encryption_keys(snapshot))
-    return facts
 
 
 async def _require_room(target: Target, progress: Progress | None, facts: SourceFacts) -> None:
@@ -158,6 +178,8 @@ async def _new_report(snapshot: Snapshot, facts: SourceFacts, *, is_dry: bool) -
     for table, number in (await checks.count_left_out(snapshot)).items():
         report.not_imported.append(NotTaken(reason=TABLES[table], count=number, examples=[table]))
     report.notes = list(_notes(facts))
+    if names := settings_not_taken(await source.read_settings(snapshot)):
+        report.notes.append(f"Settings of the site that are not taken: {', '.join(names)}.")
     return report
 
 
@@ -190,7 +212,7 @@ def _notes(facts: SourceFacts) -> list[str]:
 async def _explain(snapshot: Snapshot, step: Step, kind: Kind, left: int) -> None:
     """Add the reasons for the rows that the step leaves out, and for values that it does not take."""
     kind.not_taken += map(_row, await checks.find_outside(snapshot, step, left))
-    kind.changed = [_row(item) for item in await checks.find_times(snapshot, step)]
+    kind.changed = [_row(item) for item in await checks.find_changes(snapshot, step)]
 
 
 def _row(problem: checks.NotTaken) -> NotTaken:

@@ -9,7 +9,7 @@ from coder.coderd.store.original.constraints import Uniqueness, references, time
 from coder.coderd.store.original.driver import Values
 from coder.coderd.store.original.left_out import TABLES
 from coder.coderd.store.original.source import Snapshot
-from coder.coderd.store.original.step import Step, is_representable, quoted
+from coder.coderd.store.original.step import Reason, Step, is_representable, quoted
 from coder.coderd.store.original.steps import STEPS
 
 _EXAMPLES = 3
@@ -62,35 +62,44 @@ async def find_outside(snapshot: Snapshot, step: Step, left: int) -> list[NotTak
         condition = f"{step.where or 'true'} AND ({step.refusal.condition})"
         sql = f"SELECT {step.refusal.name}::text FROM {step.source} WHERE {condition} ORDER BY 1"  # noqa: S608
         if names := _texts(await snapshot.rows(sql)):
-            reasons.append(NotTaken(step.refusal.reason, len(names), names))
+            reasons.append(NotTaken(step.refusal.text, len(names), names))
             left -= len(names)
     if left and step.left_out:
         reasons.append(NotTaken(step.left_out, left))
     return reasons
 
 
-async def find_times(snapshot: Snapshot, step: Step) -> list[NotTaken]:
-    """Return the rows with times that Python does not have, which are taken without these times."""
-    times = {name: _raw(step.columns[name]) for name in time_columns(step)}
-    if not times:
+async def find_changes(snapshot: Snapshot, step: Step) -> list[NotTaken]:
+    """Return the rows that are taken without some of their values."""
+    reasons = [*step.changes, *_times(step)]
+    if not reasons:
         return []
     source = f"FROM {step.source} WHERE {step.condition or 'true'}"
-    counts = ", ".join(f"count(*) FILTER (WHERE NOT ({is_representable(raw)}))" for raw in times.values())
+    counts = ", ".join(f"count(*) FILTER (WHERE {reason.condition})" for reason in reasons)
     changed = []
     row = (await snapshot.rows(f"SELECT {counts} {source}"))[0]
-    for (name, raw), count in zip(times.items(), row, strict=True):
+    for reason, count in zip(reasons, row, strict=True):
         if count:
-            first = next(iter(step.columns.values()))
-            sql = f"SELECT ({first})::text {source} AND NOT ({is_representable(raw)}) LIMIT {_EXAMPLES}"
-            reason = f"{name} is not in the years 1 to 9999; it is stored as no time"
-            changed.append(NotTaken(reason, count, _texts(await snapshot.rows(sql))))
+            sql = f"SELECT ({reason.name})::text {source} AND ({reason.condition}) ORDER BY 1 LIMIT {_EXAMPLES}"
+            changed.append(NotTaken(reason.text, count, _texts(await snapshot.rows(sql))))
     return changed
 
 
-def _raw(expression: str) -> str:
-    """Return the original's column in an expression for a time."""
-    column = re.search(r"\bs\.\w+", expression)
-    return column[0] if column else expression
+def _times(step: Step) -> list[Reason]:
+    """Return the reasons for times that Python does not have."""
+    reasons = []
+    for name in time_columns(step):
+        expression = step.columns[name]
+        column = re.search(r"\bs\.\w+", expression)
+        instead = "no time" if expression.startswith("CASE") else "the nearest one"
+        reasons.append(
+            Reason(
+                f"NOT ({is_representable(column[0] if column else expression)})",
+                f"{name} is not in the years 1 to 9999; it is stored as {instead}",
+                next(iter(step.columns.values())),
+            )
+        )
+    return reasons
 
 
 CONFLICT = "another row has the same name or value, which must be unique here"
@@ -121,7 +130,7 @@ async def count_left_out(snapshot: Snapshot) -> dict[str, int]:
     """Return the numbers of rows in tables that are not imported, without empty and absent ones."""
     counts = {}
     for table in TABLES:
-        if await snapshot.value("SELECT to_regclass($1)::text", f"public.{table}") is None:
+        if await snapshot.value("SELECT to_regclass($1)::text", table) is None:
             continue
         if number := await snapshot.value(f"SELECT count(*) FROM {quoted(table)}"):  # noqa: S608
             counts[table] = number

@@ -6,7 +6,7 @@ Expressions run at the source, whose table has the alias `s`, so that the values
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 _FIRST_DAY = "'0001-01-02 00:00:00+00'::timestamptz"
@@ -23,11 +23,12 @@ _LAST_DAY = "'9999-12-31 00:00:00+00'::timestamptz"
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """Rows that cannot be taken because of their content."""
+class Reason:
+    """Reason why rows are not taken, or not with all their values."""
 
     condition: str
-    reason: str
+    """Condition at the source for these rows."""
+    text: str
     name: str
     """Expression for the name that the report lists."""
 
@@ -46,8 +47,10 @@ class Step:
     """Condition for the rows that are taken."""
     left_out: str = ""
     """Reason for the rows that are not."""
-    refusal: Refusal | None = None
+    refusal: Reason | None = None
     """Rows among those of `where` that are not taken either."""
+    changes: tuple[Reason, ...] = ()
+    """Rows that are taken without some of their values."""
     name: str = ""
     """Name in the report and in the progress record; defaults to the target."""
     cursor: str = ""
@@ -134,9 +137,11 @@ def is_representable(expression: str) -> str:
 
 
 def representable(expression: str) -> str:
-    """Return a time, Go's zero time for times that Python does not have."""
+    """Return a time, the nearest one for times that Python does not have: what never expires must not have expired."""
+    # GREATEST and LEAST would make a time of NULL.
     return (
-        f"CASE WHEN {is_representable(expression)} THEN {expression} WHEN {expression} IS NOT NULL THEN {ZERO_TIME} END"
+        f"CASE WHEN {expression} < {ZERO_TIME} THEN {ZERO_TIME} WHEN {expression} > {_LAST_DAY} THEN {_LAST_DAY} "
+        f"ELSE {expression} END"
     )
 
 
@@ -160,15 +165,49 @@ def as_object(expression: str) -> str:
     return f"(CASE jsonb_typeof({expression}) WHEN 'object' THEN {expression} ELSE '{{}}'::jsonb END)"
 
 
-def access_list(name: str, admin_action: str) -> str:
-    """Return an access list as `{id: role}`: the original stores actions, plain or below `permissions`."""
-    actions = as_array("(CASE jsonb_typeof(a.value) WHEN 'object' THEN a.value -> 'permissions' ELSE a.value END)")
-    role = f"CASE WHEN l.actions ?| ARRAY['*', '{admin_action}'] THEN 'admin' ELSE 'use' END"
+def access_list(name: str, roles: Mapping[str, Iterable[str]]) -> str:
+    """Return an access list as `{id: role}`: the original stores actions, plain or below `permissions`.
+
+    `roles`: the actions that an entry has at least for each role, the highest first. Entries with fewer actions than
+    every role's are left out, since each role would grant more.
+    """
+    entries = _entries(name, roles)
     return (
-        f"COALESCE((SELECT jsonb_object_agg(l.key, {role}) FROM "  # noqa: S608
-        f"(SELECT a.key, {actions} AS actions FROM jsonb_each({as_object(f's.{name}')}) a) l "
-        "WHERE l.actions <> '[]'::jsonb), '{}'::jsonb)"
+        "COALESCE((SELECT jsonb_object_agg(l.key, l.role) "  # noqa: S608
+        f"FROM ({entries}) l WHERE l.role IS NOT NULL), '{{}}'::jsonb)"
     )
+
+
+def other_actions(roles: Mapping[str, Iterable[str]], name: str) -> tuple[Reason, ...]:
+    """Return the reasons for rows with something in an access list that `access_list` leaves out."""
+    known = "'[]'::jsonb, 'null'::jsonb"
+    unknown = f"l.role IS NULL AND COALESCE(l.actions, 'null'::jsonb) NOT IN ({known})"
+    return tuple(
+        Reason(
+            f"jsonb_typeof(s.{column}) NOT IN ('object', 'null') OR "
+            f"EXISTS (SELECT FROM ({_entries(column, roles)}) l WHERE {unknown})",
+            f"{column} has entries that are not taken: their actions are those of no role, and each role grants more",
+            name,
+        )
+        for column in ("user_acl", "group_acl")
+    )
+
+
+def _entries(name: str, roles: Mapping[str, Iterable[str]]) -> str:
+    given = "CASE jsonb_typeof(a.value) WHEN 'object' THEN a.value -> 'permissions' ELSE a.value END AS actions"
+    actions = as_array("e.actions")
+    cases = " ".join(
+        f"WHEN {actions} ?& ARRAY[{', '.join(repr(action) for action in sorted(needed))}] THEN '{role}'"
+        for role, needed in roles.items()
+    )
+    highest = next(iter(roles))
+    return (
+        f"SELECT e.key, e.actions, CASE WHEN {actions} ? '*' THEN '{highest}' {cases} END AS role "  # noqa: S608
+        f"FROM (SELECT a.key, {given} FROM jsonb_each({as_object(f's.{name}')}) a) e"
+    )
+
+
+_NEGATED = "COALESCE(NULLIF(p.value -> 'negate', 'null'::jsonb), 'false'::jsonb) <> 'false'::jsonb"
 
 
 def permissions(name: str, *, negate: bool) -> str:
@@ -176,17 +215,30 @@ def permissions(name: str, *, negate: bool) -> str:
     wanted = "" if negate else "NOT "
     listed = (  # names of columns from this package
         "SELECT p.value ->> 'resource_type' AS kind, jsonb_agg(DISTINCT p.value ->> 'action') AS actions "  # noqa: S608
-        f"FROM jsonb_array_elements({as_array(f's.{name}')}) p "
-        f"WHERE {wanted}COALESCE((p.value ->> 'negate')::boolean, false) GROUP BY 1"
+        f"FROM jsonb_array_elements({as_array(f's.{name}')}) p WHERE {wanted}({_NEGATED}) GROUP BY 1"
     )
     return f"COALESCE((SELECT jsonb_object_agg(g.kind, g.actions) FROM ({listed}) g), '{{}}'::jsonb)"  # noqa: S608
 
 
 def denies(*names: str) -> str:
     """Return the condition that one of these columns with permissions of a role denies an action."""
-    found = [
-        f"EXISTS (SELECT FROM jsonb_array_elements({as_array(f's.{name}')}) p "
-        "WHERE COALESCE((p.value ->> 'negate')::boolean, false))"
-        for name in names
-    ]
-    return " OR ".join(found)
+    return _has_permission(names, _NEGATED)
+
+
+def grants(*names: str) -> str:
+    """Return the condition that one of these columns with permissions of a role grants an action."""
+    return _has_permission(names, f"NOT ({_NEGATED})")
+
+
+def is_malformed(*names: str) -> str:
+    """Return the condition that one of these columns is no list of permissions."""
+    lists = [f"jsonb_typeof(s.{name}) NOT IN ('array', 'null')" for name in names]
+    texts = [f"COALESCE(jsonb_typeof(p.value -> '{field}'), '') <> 'string'" for field in ("resource_type", "action")]
+    flag = "COALESCE(jsonb_typeof(p.value -> 'negate'), 'null') NOT IN ('boolean', 'null')"
+    return " OR ".join([*lists, _has_permission(names, " OR ".join([*texts, flag]))])
+
+
+def _has_permission(names: Iterable[str], condition: str) -> str:
+    return " OR ".join(
+        f"EXISTS (SELECT FROM jsonb_array_elements({as_array(f's.{name}')}) p WHERE {condition})" for name in names
+    )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import trio
 from sqlalchemy import text
 
 from coder.base.errors import CoderError
+from coder.coderd.store.engine.migrate import migrate, require_known_schema, wait_for_database
 from coder.coderd.store.original import progress as records
 from coder.coderd.store.original.constraints import Reference, numbered_columns, our_table, our_tables, references
-from coder.coderd.store.original.driver import Connection, Value, Values
+from coder.coderd.store.original.driver import ERRORS, Connection, T, Value, Values, call, connect, failure
 from coder.coderd.store.original.progress import Progress
 from coder.coderd.store.original.step import Step, quoted
 from coder.coderd.store.original.steps import STEPS
@@ -20,6 +21,7 @@ from coder.coderd.store.original.steps import STEPS
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Database, Tx
 
+_NAME = "the database to import into"
 _LOCK = 7311  # distinct from the other numbered locks
 _LIVE_SECONDS = 60
 _WRITE_CONFIG = (
@@ -45,21 +47,45 @@ _FOREIGN = (
 )
 
 
-async def require_ours(database: Database) -> None:
-    """Refuse a database of the original as the target, before a migration touches it. Raises CoderError
-    `target_not_empty`."""
+async def require_usable(database: Database) -> None:
+    """Refuse a target that is no empty database for this program, before a migration touches it.
 
-    async def theirs(tx: Tx) -> bool:
-        statement = text("SELECT to_regclass('schema_migrations') IS NOT NULL")
-        return bool((await tx.execute(statement)).scalar_one())
+    Raises CoderError `database_unreachable`, `database_pooled`, `schema_newer`, `target_not_empty`,
+    `target_encoding`.
+    """
 
-    if await database.read(theirs):
+    async def facts(tx: Tx) -> tuple[bool, str]:
+        statement = text(
+            "SELECT to_regclass('schema_migrations') IS NOT NULL, pg_encoding_to_char(encoding) FROM pg_database "
+            "WHERE datname = current_database()"
+        )
+        row = (await tx.execute(statement)).one()
+        return bool(row[0]), str(row[1])
+
+    await wait_for_database(database, patience=0)
+    await require_known_schema(database)
+    is_original, encoding = await database.read(facts)
+    if is_original:
         raise CoderError(
             "target_not_empty",
             "the target is a database of the original Coder: the import only reads those",
             "Name an empty database with --postgres-url, or a new directory with --global-config. "
             "CODER_PG_CONNECTION_URL may still name the original's.",
         )
+    if encoding != "UTF8":
+        raise CoderError(
+            "target_encoding",
+            f"the target's encoding is {encoding}, which has not all characters",
+            "Create the database with ENCODING 'UTF8' TEMPLATE template0.",
+        )
+
+
+async def create_tables(database: Database) -> None:
+    """Create this program's tables, or update them. Raises CoderError `schema_newer`, `database_failed`."""
+    try:
+        await migrate(database)
+    except ERRORS as error:
+        raise failure(_NAME, error) from error
 
 
 class Target:
@@ -67,6 +93,10 @@ class Target:
 
     def __init__(self, database: Database, connection: Connection) -> None:
         self._database, self._connection = database, connection
+
+    async def _call(self, make: Callable[[], Coroutine[None, None, T]]) -> T:
+        """Run database work. Raises CoderError `database_failed`, as all functions here."""
+        return await call(self._database, _NAME, make)
 
     async def read_progress(self) -> Progress | None:
         """Return the record of an earlier import."""
@@ -112,7 +142,7 @@ class Target:
                 )
                 await self._connection.execute(_WRITE_CONFIG, records.KEY, records.encode(progress))
 
-        await self._database.call(work)
+        await self._call(work)
 
     async def begin_step(self, step: Step) -> None:
         """Create the table for the step's batches."""
@@ -121,7 +151,7 @@ class Target:
             "DROP TABLE IF EXISTS import_batch; CREATE TEMP TABLE import_batch ON COMMIT DELETE ROWS AS "  # noqa: S608
             f"SELECT {columns} FROM {quoted(step.target)} WITH NO DATA"
         )
-        await self._database.call(lambda: self._connection.execute(sql))
+        await self._call(lambda: self._connection.execute(sql))
 
     async def write(self, step: Step, rows: Sequence[Values], progress: Progress, after: str, *, again: bool) -> None:
         """Write a batch and the progress in one transaction. `again`: rows of the step may be there already."""
@@ -141,7 +171,7 @@ class Target:
                 state.after = after
                 await self._connection.execute(_WRITE_CONFIG, records.KEY, records.encode(progress))
 
-        await self._database.call(work)
+        await self._call(work)
 
     async def _not_taken(self, step: Step, rest: int, *, again: bool) -> tuple[dict[str, int], int]:
         """Return the rows of the batch that miss an object, by column, and the number that are there already."""
@@ -178,13 +208,13 @@ class Target:
             filled = sorted({step.target for step in STEPS if progress.of(step.label).taken})
             await self._connection.execute(f"ANALYZE {', '.join(map(quoted, filled))}")
 
-        await self._database.call(work)
+        await self._call(work)
 
     async def _has(self, table: str) -> bool:
         return await self._value("SELECT to_regclass($1)::text", table) is not None
 
     async def _value(self, sql: str, *values: object) -> Value:
-        return await self._database.call(lambda: self._connection.fetchval(sql, *values))
+        return await self._call(lambda: self._connection.fetchval(sql, *values))
 
 
 def _insert(step: Step, *, again: bool) -> str:
@@ -223,12 +253,8 @@ def _number(status: str) -> int:
 
 @contextlib.asynccontextmanager
 async def open_target(database: Database) -> AsyncIterator[Target]:
-    """Open a connection for the whole import."""
-
-    async def begin() -> Connection:
-        return await database.connect(**database.connect_arguments)
-
-    connection = await database.call(begin)
+    """Open a connection for the whole import. Raises CoderError `database_failed`."""
+    connection = await call(database, _NAME, lambda: connect(database))
     try:
         yield Target(database, connection)
     finally:
