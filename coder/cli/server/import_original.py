@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -10,8 +11,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
+import trio
 
 from coder.base.errors import CoderError
+from coder.base.exception_groups import single_failure
 from coder.base.threads import run_trio
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.server.import_original import IMPORT, ServerImportOptions
@@ -38,12 +41,33 @@ def _import(invocation: Invocation[ServerImportOptions]) -> int:
         raise CoderError(
             "bad_option", "the original's database is required", "Name it with --from postgres://user@host/database."
         )
-    report = run_trio(_run, invocation)
+    report = run_trio(_run_until_signal, invocation)
+    if report is None:
+        say("Interrupted. " + ("Nothing was written." if options.dry_run else "Run the command again to continue."))
+        raise KeyboardInterrupt
     if options.output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(report)).decode() + "\n")
     else:
         _print(report)
     return 0
+
+
+async def _run_until_signal(invocation: Invocation[ServerImportOptions]) -> Report | None:
+    """Return the report, None after Ctrl-C or SIGTERM: a batch is rolled back, and a built-in database is stopped."""
+    report = None
+    with single_failure():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_at_signal, nursery.cancel_scope)
+            report = await _run(invocation)
+            nursery.cancel_scope.cancel()
+    return report
+
+
+async def _cancel_at_signal(scope: trio.CancelScope) -> None:
+    """Cancel at the first signal; the next one ends the process as usual."""
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        await anext(signals)
+    scope.cancel()
 
 
 async def _run(invocation: Invocation[ServerImportOptions]) -> Report:
@@ -52,7 +76,7 @@ async def _run(invocation: Invocation[ServerImportOptions]) -> Report:
         keys = options.external_token_encryption_keys
         reencryption = _reencryption(keys or choose_target(invocation).config.external_token_encryption_keys)
         async with open_snapshot(options.source_url) as snapshot:
-            return await dry_run(snapshot, reencryption, lambda *_: None, ignore_unknown=options.ignore_unknown)
+            return await dry_run(snapshot, reencryption, _progress(), ignore_unknown=options.ignore_unknown)
     target = _target(invocation)
     announce(target)
     reencryption = _reencryption(options.external_token_encryption_keys or target.config.external_token_encryption_keys)

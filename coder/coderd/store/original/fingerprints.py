@@ -53,8 +53,8 @@ def _query(table: str) -> str:
     shortened = {name: expression for (holder, name), expression in _LARGE.items() if holder == table}
     columns = ", ".join({**names, **shortened}.values()) if shortened else "t.*"
     return (  # names of columns from this package
-        "SELECT count(*) || ' ' || COALESCE(sum(hashtextextended(r::text, 0)), 0) "  # noqa: S608
-        f"FROM (SELECT {columns} FROM {quoted(table)} t) r"
+        "SELECT count(*) || ' ' || COALESCE(sum(hashtextextended(whole_row::text, 0)), 0) "  # noqa: S608
+        f"FROM (SELECT {columns} FROM {quoted(table)} t) whole_row"
     )
 
 

@@ -149,7 +149,7 @@ async def test_second_import_changes_nothing() -> None:
         assert numbers(again) == numbers(first)
         assert await content(target) == before
         await execute(source, "UPDATE templates SET description = 'changed' WHERE name = 'box'", "SELECT 1")
-        with pytest.raises(CoderError, match="began: templates$"):
+        with pytest.raises(CoderError, match=r"began: templates$"):
             await run_import(source, target)
         assert await content(target) == before
 

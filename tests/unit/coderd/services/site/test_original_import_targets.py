@@ -74,7 +74,7 @@ async def test_foreign_table_stays_alone() -> None:
             assert await opened.read_progress() is None
             assert await opened.content() == ""
         await execute(target, "CREATE TABLE templates (number int)", "SELECT 1")
-        with pytest.raises(CoderError, match="such as public.templates"):
+        with pytest.raises(CoderError, match=r"such as public\.templates"):
             await run_import(source, target)
         found = await execute(target, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace")
         assert found == [("templates",)]
