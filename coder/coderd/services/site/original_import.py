@@ -169,7 +169,8 @@ async def _require_room(target: Target, progress: Progress | None, facts: Source
             "target_not_empty",
             f"the target is not empty: it has {content}",
             "Import into a new database: name another one with --postgres-url, or a new directory with "
-            "--global-config.",
+            "--global-config. To share a database with another program, choose an own schema with "
+            "?search_path=NAME in the URL.",
         )
 
 

@@ -41,6 +41,7 @@ _FOREIGN = (
     "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'f', 'v', 'm') "
     "AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' "
     "AND NOT (n.nspname = current_schema() AND c.relname = ANY($1::text[])) "
+    "AND (n.nspname = current_schema() OR NOT $2) "
     # Extensions bring tables of their own.
     "AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid "
     "AND d.deptype = 'e') ORDER BY 1 LIMIT 3) f"
@@ -122,7 +123,9 @@ class Target:
     async def content(self) -> str:
         """Return a description of what the target contains, empty for a new or just started deployment."""
         ours = ["alembic_version", *(our_tables() if await self._has("alembic_version") else ())]
-        if tables := await self._value(_FOREIGN, ours):
+        # A URL that names a schema may share the database with other programs.
+        is_shared = "search_path" in self._database.session_settings
+        if tables := await self._value(_FOREIGN, ours, is_shared):
             return f"tables of another program, such as {tables}"
         counts = {
             name: await self._value(f"SELECT count(*) FROM {quoted(table)} t WHERE NOT {_flag(flag)}")  # noqa: S608

@@ -103,7 +103,9 @@ async def test_server_started_meanwhile_is_noticed() -> None:
 
 async def test_schema_of_url_is_used() -> None:
     async with original_database() as source, fresh_database(migrated=False) as target:
-        await execute(target, "CREATE SCHEMA coder", "SELECT 1")
+        await execute(target, "CREATE SCHEMA coder", "CREATE TABLE invoices (number int)", "SELECT 1")
+        with pytest.raises(CoderError, match=r"such as public\.invoices"):
+            await run_import(source, target)
         report = await run_import(source, f"{target}&search_path=coder")
         assert numbers(report)["users"][:2] == (4, 4)
         assert await execute(target, "SELECT count(*) FROM coder.users") == [(4,)]
