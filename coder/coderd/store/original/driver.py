@@ -58,7 +58,8 @@ async def call(database: Database, holder: str, make: Callable[[], Coroutine[Non
     try:
         return await database.call(make)
     except ERRORS as error:
-        raise failure(holder, error) from error
+        # The chain of causes shows the text of an OSError, which the message has already.
+        raise failure(holder, error) from (None if isinstance(error, OSError) else error)
 
 
 def failure(holder: str, error: Exception) -> CoderError:

@@ -86,7 +86,7 @@ async def open_snapshot(url: str) -> AsyncIterator[Snapshot]:
     try:
         parse_connection_string(url)
     except CoderError as error:
-        raise CoderError(error.code, f"--from: {error.message}", error.hint) from error
+        raise CoderError(error.code, "the URL of --from is wrong", error.hint) from error
     async with open_database(url) as database:
 
         async def begin() -> Connection:

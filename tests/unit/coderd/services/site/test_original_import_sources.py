@@ -210,8 +210,8 @@ async def test_other_schema_is_read() -> None:
 
 
 URLS = {
-    "mysql://coder@127.0.0.1/coder": ("bad_database_url", "^--from: "),
-    "https://coder.example.com": ("bad_database_url", "^--from: "),
+    "mysql://coder@127.0.0.1/coder": ("bad_database_url", "the URL of --from is wrong"),
+    "https://coder.example.com": ("bad_database_url", "the URL of --from is wrong"),
     "postgres://coder@127.0.0.1:1/coder": ("source_unreachable", "the original's database cannot be used"),
 }
 
