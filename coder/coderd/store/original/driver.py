@@ -47,9 +47,13 @@ async def connect(database: Database) -> Connection:
     """Open a connection with the settings of the database's URL and without limits of time: one side waits while the
     other one works. Raises the driver's errors."""
     connection = await database.connect(**database.connect_arguments)
-    await connection.execute("SELECT set_config(name, '0', false) FROM pg_settings WHERE name = ANY($1)", _LIMITS)
-    for name, value in database.session_settings.items():
-        await connection.execute("SELECT set_config($1, $2, false)", name, value)
+    try:
+        await connection.execute("SELECT set_config(name, '0', false) FROM pg_settings WHERE name = ANY($1)", _LIMITS)
+        for name, value in database.session_settings.items():
+            await connection.execute("SELECT set_config($1, $2, false)", name, value)
+    except ERRORS:
+        connection.terminate()
+        raise
     return connection
 
 
