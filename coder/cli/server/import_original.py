@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -64,7 +65,9 @@ async def _run_until_signal(invocation: Invocation[ServerImportOptions]) -> Repo
 
 
 async def _cancel_at_signal(scope: trio.CancelScope) -> None:
-    """Cancel at the first signal; the next one ends the process as usual."""
+    """Cancel at the first signal; the next one ends the process as usual. Other threads than the main one get none."""
+    if threading.current_thread() is not threading.main_thread():
+        return
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         await anext(signals)
     scope.cancel()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from sqlalchemy import ClauseElement, DateTime, UniqueConstraint
+from sqlalchemy import ClauseElement, UniqueConstraint
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 
 from coder.coderd.store.engine.metadata import metadata
@@ -78,7 +78,7 @@ def column_type(step: Step, name: str) -> str:
 
 def time_columns(step: Step) -> list[str]:
     """Return the step's columns that hold times."""
-    return [name for name in step.columns if isinstance(our_table(step.target).c[name].type, DateTime)]
+    return [name for name in step.columns if column_type(step, name).startswith("TIMESTAMP")]
 
 
 def numbered_columns() -> list[tuple[str, str]]:

@@ -23,12 +23,13 @@ Values: TypeAlias = Sequence[Any]
 """Values of a row."""
 T = TypeVar("T")
 
-ERRORS = (*DRIVER_ERRORS, UnicodeError, OverflowError)
-"""Errors of a query and of its values: a database without an encoding has texts that are not UTF-8."""
+ERRORS = (*DRIVER_ERRORS, OverflowError)
+"""Errors of a query and of its values."""
 _HINTS = {
     "53100": "Free disk space of the database's server.",
     "42501": "Grant the right to the user of the URL, or use the owner of the database.",
     "25006": "Name a database that accepts writes, not a standby.",
+    "22021": "A database with the encoding SQL_ASCII has a text that is not UTF-8: correct the text there.",
     "22P05": "Create the database with ENCODING 'UTF8' TEMPLATE template0.",
     "40001": "A standby cancels long queries: raise its max_standby_streaming_delay, or name the primary.",
 }
@@ -72,7 +73,5 @@ def failure(holder: str, error: Exception) -> CoderError:
     if isinstance(error, DBAPIError) and error.orig is not None:
         cause = error.orig.__cause__ or error.orig
     text = str(cause) or type(cause).__name__
-    if isinstance(cause, UnicodeError):
-        text = "a text is not UTF-8"
     hint = _HINTS.get(str(getattr(cause, "sqlstate", "")), "Correct this.")
     return CoderError("database_failed", f"{holder} failed: {text}", f"{hint} {_AGAIN}")

@@ -232,7 +232,8 @@ def grants(*names: str) -> str:
 
 def is_malformed(*names: str) -> str:
     """Return the condition that one of these columns is no list of permissions."""
-    lists = [f"jsonb_typeof(s.{name}) NOT IN ('array', 'null')" for name in names]
+    nothing = "'null'::jsonb, '{}'::jsonb"
+    lists = [f"jsonb_typeof(s.{name}) <> 'array' AND s.{name} NOT IN ({nothing})" for name in names]
     texts = [f"COALESCE(jsonb_typeof(p.value -> '{field}'), '') <> 'string'" for field in ("resource_type", "action")]
     flag = "COALESCE(jsonb_typeof(p.value -> 'negate'), 'null') NOT IN ('boolean', 'null')"
     return " OR ".join([*lists, _has_permission(names, " OR ".join([*texts, flag]))])

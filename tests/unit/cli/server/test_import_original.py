@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -88,7 +89,8 @@ def test_signal_cancels_import(number: signal.Signals, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(import_original, "_run", import_slowly)
     handler = signal.getsignal(number)
-    assert run_trio(import_original._run_until_signal, None) is None
+    run: Any = import_original._run_until_signal
+    assert run_trio(run, None) is None
     assert ends == ["rolled back"]
     assert signal.getsignal(number) is handler
 

@@ -95,7 +95,7 @@ async def test_unreadable_access_is_reported() -> None:
             ]
 
 
-ZERO, LAST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
+ZERO, LAST = datetime(1, 1, 1), datetime(9999, 12, 31, tzinfo=UTC)  # noqa: DTZ001 (the driver's form of -infinity)
 TIMES = {
     "0044-03-15 12:00:00+00 BC": ZERO,
     "-infinity": ZERO,
@@ -120,8 +120,8 @@ async def test_time_beyond_python_is_reported(time: str) -> None:
         )
         foretold = await run_dry(source)
         report = await run_import(source, target)
-        changed = {(kind.kind, item.reason.split()[0]) for kind in report.kinds for item in kind.changed}
-        assert changed == {
+        changed = [(kind.kind, item.reason) for kind in report.kinds for item in kind.changed]
+        assert {(kind, reason.split()[0]) for kind, reason in changed if "in the years 1 to 9999" in reason} == {
             ("users", "last_seen_at"),
             ("workspaces", "created_at"),
             ("workspaces", "deleting_at"),

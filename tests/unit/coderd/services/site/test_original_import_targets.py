@@ -9,9 +9,9 @@ from sqlalchemy import make_url
 
 from coder.base.errors import CoderError, explain_error
 from coder.coderd.services.site import original_import
-from coder.coderd.store.engine.database import open_database
+from coder.coderd.store.engine.database import Database, open_database
 from coder.coderd.store.engine.migrate import migrate
-from coder.coderd.store.original.target import open_target
+from coder.coderd.store.original.target import create_tables, open_target
 from coder.coderd.store.site import site_settings
 from tests.kit.original.database import execute, original_database
 from tests.kit.original.importing import both, content, numbers, run_import
@@ -86,11 +86,10 @@ async def test_server_started_meanwhile_is_noticed() -> None:
     async with both() as (source, target):
         begun = False
         with pytest.MonkeyPatch.context() as patched:
-            create = original_import.create_tables
 
-            async def create_late(database: object) -> None:
+            async def create_late(database: Database) -> None:
                 nonlocal begun
-                await create(database)  # type: ignore[arg-type]
+                await create_tables(database)
                 await execute(target, insert, "SELECT 1")
                 begun = True
 
@@ -103,12 +102,12 @@ async def test_server_started_meanwhile_is_noticed() -> None:
 
 async def test_schema_of_url_is_used() -> None:
     async with original_database() as source, fresh_database(migrated=False) as target:
-        await execute(target, "CREATE SCHEMA coder", "CREATE TABLE invoices (number int)", "SELECT 1")
+        await execute(target, "CREATE SCHEMA ours", "CREATE TABLE invoices (number int)", "SELECT 1")
         with pytest.raises(CoderError, match=r"such as public\.invoices"):
             await run_import(source, target)
-        report = await run_import(source, f"{target}&search_path=coder")
+        report = await run_import(source, f"{target}&search_path=ours")
         assert numbers(report)["users"][:2] == (4, 4)
-        assert await execute(target, "SELECT count(*) FROM coder.users") == [(4,)]
+        assert await execute(target, "SELECT count(*) FROM ours.users") == [(4,)]
         assert await execute(target, "SELECT to_regclass('public.users')::text") == [(None,)]
 
 
