@@ -95,7 +95,7 @@ async def test_unreadable_access_is_reported() -> None:
             ]
 
 
-ZERO, LAST = datetime(1, 1, 1), datetime(9999, 12, 31, tzinfo=UTC)  # noqa: DTZ001 (the driver's form of -infinity)
+ZERO, LAST = datetime(1, 1, 1), datetime(9999, 12, 31, tzinfo=UTC)  # the first one is naive in the driver
 TIMES = {
     "0044-03-15 12:00:00+00 BC": ZERO,
     "-infinity": ZERO,
