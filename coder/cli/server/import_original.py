@@ -55,21 +55,27 @@ def _import(invocation: Invocation[ServerImportOptions]) -> int:
 
 async def _run_until_signal(invocation: Invocation[ServerImportOptions]) -> Report | None:
     """Return the report, None after Ctrl-C or SIGTERM: a batch is rolled back, and a built-in database is stopped."""
-    report = None
-    with single_failure():
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_cancel_at_signal, nursery.cancel_scope)
-            report = await _run(invocation)
-            nursery.cancel_scope.cancel()
+    report, signalled = None, trio.Event()
+    try:
+        with single_failure():
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_cancel_at_signal, nursery.cancel_scope, signalled)
+                report = await _run(invocation)
+                nursery.cancel_scope.cancel()
+    except CoderError:
+        # Ctrl-C in a terminal also ends the programs that create a built-in database.
+        if not signalled.is_set():
+            raise
     return report
 
 
-async def _cancel_at_signal(scope: trio.CancelScope) -> None:
+async def _cancel_at_signal(scope: trio.CancelScope, signalled: trio.Event) -> None:
     """Cancel at the first signal; the next one ends the process as usual. Other threads than the main one get none."""
     if threading.current_thread() is not threading.main_thread():
         return
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         await anext(signals)
+    signalled.set()
     scope.cancel()
 
 

@@ -98,9 +98,11 @@ async def open_snapshot(url: str) -> AsyncIterator[Snapshot]:
         try:
             connection = await database.call(begin)
         except ERRORS as error:
+            # The chain of causes shows the text of an OSError.
+            reason = "" if isinstance(error, OSError) else f": {error}"
             raise CoderError(
                 "source_unreachable",
-                f"the original's database cannot be used: {error}",
+                f"{_NAME} cannot be used{reason}",
                 "Check the URL of --from, and that its user may read all tables.",
             ) from error
         try:
@@ -128,9 +130,15 @@ async def _choose_schema(snapshot: Snapshot, *, is_named: bool) -> None:
     tables. The default path of the user may name others. Raises CoderError `not_coder`, `source_unreadable`."""
     schemas = [row[0] for row in await snapshot.rows(_SCHEMAS)]
     if is_named:
-        schemas = [await snapshot.value("SELECT current_schema()") or "public"]
+        schemas = [await snapshot.value("SELECT current_schema()")]
     elif "public" in schemas or not schemas:
         schemas = ["public"]
+    if schemas[0] is None:
+        raise CoderError(
+            "not_coder",
+            "the source has no schema that the search_path of --from names",
+            "Name the schema with the tables of Coder, which is public in most databases.",
+        )
     if len(schemas) > 1:
         raise CoderError(
             "not_coder",

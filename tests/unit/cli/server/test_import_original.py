@@ -11,6 +11,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from coder.base.errors import CoderError
 from coder.base.threads import run_trio
 from coder.cli.server import import_original
 from tests.kit.original.database import execute, original_database
@@ -75,8 +76,9 @@ async def test_refused_source_creates_no_database(tmp_path: Path) -> None:
         assert not list(tmp_path.rglob("PG_VERSION"))
 
 
+@pytest.mark.parametrize("fails", [False, True], ids=["cancelled", "initdb ended, too"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal_cancels_import(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signal_cancels_import(number: signal.Signals, fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     ends: list[str] = []
 
     async def import_slowly(_: object) -> None:
@@ -86,6 +88,8 @@ def test_signal_cancels_import(number: signal.Signals, monkeypatch: pytest.Monke
             await trio.sleep_forever()
         finally:
             ends.append("rolled back")
+            if fails:
+                raise CoderError("postgres_failed", "initdb failed")
 
     monkeypatch.setattr(import_original, "_run", import_slowly)
     handler = signal.getsignal(number)
