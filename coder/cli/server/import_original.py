@@ -91,7 +91,12 @@ async def _run(invocation: Invocation[ServerImportOptions]) -> Report:
     reencryption = _reencryption(options.external_token_encryption_keys or target.config.external_token_encryption_keys)
     async with open_snapshot(options.source_url) as snapshot:
         # A source that cannot be imported must not leave a new built-in database behind.
-        await check_source(snapshot, reencryption, ignore_unknown=options.ignore_unknown)
+        facts = await check_source(snapshot, reencryption, ignore_unknown=options.ignore_unknown)
+        if facts.live_servers:
+            say(
+                f"The original is running ({', '.join(facts.live_servers)}): what it writes from now on is not imported, "
+                "and an interrupted import cannot continue. Stop it first."
+            )
         async with _target_url(target) as url, open_database(url) as database:
             return await import_original(
                 snapshot,

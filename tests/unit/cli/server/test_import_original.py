@@ -45,8 +45,10 @@ async def test_import_reports_rows(tmp_path: Path) -> None:
         users = next(kind for kind in report["kinds"] if kind["kind"] == "users")
         assert users == {"kind": "users", "table": "users", "rows": 4, "taken": 4, "not_taken": [], "changed": []}
 
+        await execute(source, "UPDATE replicas SET stopped_at = NULL, updated_at = now(), hostname = 'box'", "SELECT 1")
         again = await run("--postgres-url", target)
         assert "Nothing was left to import." in again.stdout
+        assert "The original is running (box, box): what it writes from now on is not imported" in again.stderr
 
 
 async def test_refusals_name_next_step(tmp_path: Path) -> None:
