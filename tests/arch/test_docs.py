@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,16 @@ def test_lists_indent_their_blocks(document: Path) -> None:
     """Python-Markdown takes a table or a fence into a list item only behind four blanks."""
     if ROOT / "docs" in document.parents:
         assert not BADLY_INDENTED.findall(document.read_text())
+
+
+@each_document
+def test_numbered_lists_are_not_interrupted(document: Path) -> None:
+    """Python-Markdown numbers a list behind a paragraph from 1, whatever its number."""
+    text = re.sub(r"^( *)```.*?^ *```\n", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+    blocks = [block for block in re.split(r"\n[ \t]*\n", text) if block.strip()]
+    for before, block in pairwise(blocks):
+        if re.match(r"(?!1\.)\d+\. ", block.lstrip("\n")):
+            assert re.match(r"\d+\. | {4}", before.lstrip("\n")), block
 
 
 @each_document
