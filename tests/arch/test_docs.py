@@ -125,9 +125,13 @@ FOREIGN_MESSAGES = {"address already in use", "Failed to query available provide
 _CONTINUED = re.compile(r'"\s*\n\s*f?"')
 
 
+WITH_MESSAGES = ("troubleshooting", "sign-in", "mail", "migrating", "workspace-proxies")
+"""Guides whose tables begin with a message."""
+
+
 def _quoted_messages() -> list[str]:
-    """Return the messages that the first column of the troubleshooting guide quotes."""
-    rows = (ROOT / "docs/guides/troubleshooting.md").read_text().splitlines()
+    """Return the messages that the first columns of the guides quote."""
+    rows = [row for name in WITH_MESSAGES for row in (ROOT / f"docs/guides/{name}.md").read_text().splitlines()]
     cells = (row.split("|")[1] for row in rows if row.startswith("|"))
     return [message for cell in cells for message in re.findall(r"`([^`]+ [^`]+)`", cell)]
 
