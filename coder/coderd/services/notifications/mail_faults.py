@@ -45,7 +45,7 @@ def _explain(error: Exception, config: ServerConfig) -> str:
                 f"the certificate of {name} is not trusted ({error.verify_message}): check CODER_EMAIL_TLS_CACERTFILE"
             )
         case ssl.SSLError():
-            reason = (error.reason or "no TLS").replace("_", " ").lower()
+            reason = (getattr(error, "reason", "") or "no TLS").replace("_", " ").lower()
             return f"no secure connection to {server} ({reason}): is CODER_EMAIL_FORCE_TLS right for this port?"
         case OSError():
             return f"{server} cannot be reached: {error.strerror or error}"

@@ -231,9 +231,14 @@ def _connect(config: ServerConfig) -> smtplib.SMTP:
     hello = config.email_hello or "localhost"
     if config.email_force_tls:
         return smtplib.SMTP_SSL(host, int(port), local_hostname=hello, timeout=timeout, context=_tls(config))
+    context = _tls(config) if config.email_tls_starttls else None
     server = smtplib.SMTP(host, int(port), local_hostname=hello, timeout=timeout)
-    if config.email_tls_starttls:
-        server.starttls(context=_tls(config))
+    if context is not None:
+        try:
+            server.starttls(context=context)
+        except BaseException:
+            server.close()
+            raise
     return server
 
 
