@@ -112,7 +112,7 @@ def _command_part(words: str, command: Command[Options]) -> str:
 
 def _group_part(words: str) -> str:
     rows = [(code(word), cell(text)) for word, text in children(words)]
-    return f"## coder {words}\n\n{GROUPS[words]}.\n\n{table(('subcommand', 'purpose'), rows)}"
+    return f"## coder {words}\n\n{GROUPS[words].rstrip('.')}.\n\n{table(('subcommand', 'purpose'), rows)}"
 
 
 def commands_page() -> str:
