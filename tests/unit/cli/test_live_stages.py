@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from coder.api.provisioning.jobs import LogLevel, ProvisionerJobLog
+from coder.api.base.enums import LogLevel
+from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.cli.ui.live_stages import KEPT, TAIL, EndedStage, StageView
 
 
