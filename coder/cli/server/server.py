@@ -18,7 +18,7 @@ from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.log_files import open_logs
 from coder.cli.core.options import GLOBAL_OPTIONS
-from coder.cli.core.suggestions import misspelt_variables, quoted_variables
+from coder.cli.core.suggestions import misspelt_variables, quoted_variables, unknown_keys
 from coder.cli.declarations.server.server import SERVER, ServerOptions
 from coder.cli.provisioning.builtin_daemons import builtin_daemons
 from coder.cli.server.process_modules import load_late_modules
@@ -40,7 +40,8 @@ from coder.provisionerd.config import RELEASES_VARIABLE
 
 @implements(SERVER)
 def _run(invocation: Invocation[ServerOptions]) -> int:
-    inputs = Inputs(flags=invocation.raw, env=invocation.env, file=_yaml(invocation.options.config))
+    file = _yaml(invocation.options.config)
+    inputs = Inputs(flags=invocation.raw, env=invocation.env, file=file)
     config = server_config(inputs, session.config_dir(invocation))
     resolved = config.resolved or Resolved({}, {})
     if invocation.options.write_config:
@@ -48,6 +49,9 @@ def _run(invocation: Invocation[ServerOptions]) -> int:
         return 0
     _log_to(resolved)
     _warn_of_misspelt_variables(invocation)
+    for key, meant in unknown_keys(file, [option.yaml for option in OPTIONS]):
+        hint = {"did_you_mean": meant} if meant else {}
+        get_logger("server").warn("an unknown key of the settings file has no effect", key=key, **hint)
     _check_machine(config)
     if ignored := ignored_settings(resolved):
         get_logger("server").warn("settings without effect in this release", settings=" ".join(ignored))
