@@ -147,6 +147,10 @@ class _Run:
             self._failure = problem
         except CoderError as problem:
             self._failure = JobFailed(f"open session: {explain_error(problem)}")
+        except OSError as problem:
+            # Its machine's fault, not the template's: no descriptors, no memory, no room on the disk.
+            _log.error("a job failed for its machine", job=self._acquired.job_id, error=problem)
+            self._failure = JobFailed(f"the provisioner's machine refused: {explain_error(problem)}")
         except Exception as problem:
             # One bad template must not end the daemon.
             _log.error("a job crashed", job=self._acquired.job_id, error=problem)

@@ -7,6 +7,7 @@ was running when its predecessor was killed.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -26,6 +27,7 @@ from coder.provisionerd.executors.contract import STATE_PATH, read_state
 _log = get_logger("provisionerd.workdir")
 
 _LOCK_FILE, _NOTE, _REPORT = "lock", "job.json", "report.protobuf"
+_NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 _STOP_TIMEOUT = 12.0
 "Seconds terraform has to end by itself: slightly more than its guard grants."
 _STALE_SECONDS = 7 * 86400
@@ -62,6 +64,7 @@ def job_directory(root: Path, *, job_id: str = "", kind: str = "", daemon: str =
     Raises CoderError `work_dir` when the disk does not allow it.
     """
     folder = root / f"job-{uuid.uuid4().hex}"
+    lock = None
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700)
@@ -69,11 +72,13 @@ def job_directory(root: Path, *, job_id: str = "", kind: str = "", daemon: str =
         fcntl.flock(lock, fcntl.LOCK_EX)
         (folder / _NOTE).write_text(json.dumps({"job_id": job_id, "kind": kind, "daemon": daemon}))
     except OSError as problem:
-        shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            lock.close()
+        _remove_new(folder)
         raise CoderError(
             "work_dir",
             f"cannot create a job directory below {root}: {problem.strerror}",
-            "Free some disk space or choose another --cache-dir.",
+            "Free some disk space or choose another --cache-dir." if problem.errno not in _NO_DESCRIPTORS else "",
         ) from problem
     directory = JobDirectory(folder)
     try:
@@ -175,6 +180,14 @@ def _processes_in(folder: Path) -> list[int]:
         except OSError:
             continue  # exited, or not permitted
     return result
+
+
+def _remove_new(folder: Path) -> None:
+    """Remove a directory that got no job, without a descriptor: there may be none left."""
+    with suppress(OSError):
+        for name in (_NOTE, _LOCK_FILE):
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def _remove(folder: Path) -> None:
