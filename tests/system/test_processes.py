@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.network.namespace_deployment import WORKSPACE, Deployment, open_deployment
+from tests.kit.network.namespace_deployment import PROCESSES, WORKSPACE, Deployment, open_deployment
 from tests.kit.network.network_namespaces import missing_tools
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing_tools()), reason=missing_tools() or "-")]
-NAMES = ("api-1", "api-2", "relay", "edge", "loops", "keeper")
 SOON = 90
 LINES = 400
 SESSION = f"for i in $(seq 1 {LINES}); do echo line $i; sleep 0.1; done"
@@ -26,22 +25,6 @@ def deployment() -> Iterator[Deployment]:
     with open_deployment({"CODER_PROCESSES": "2"}) as found:
         found.world.drop_udp()  # every packet passes the relay
         yield found
-
-
-def processes(deployment: Deployment) -> dict[str, int]:
-    """Return the pids of the server's processes by name."""
-    assert deployment.server is not None
-    results: dict[str, int] = {}
-    waiting = [deployment.server.pid]
-    while waiting:
-        parent = waiting.pop()
-        with contextlib.suppress(OSError):
-            children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-            waiting += map(int, children)
-            name = Path(f"/proc/{parent}/comm").read_text().strip().removeprefix("coder ")
-            if name in NAMES:
-                results[name] = parent
-    return results
 
 
 @contextlib.contextmanager
@@ -72,19 +55,19 @@ def test_terminal_is_served(deployment: Deployment) -> None:
 
 def test_session_survives_each_lost_process(deployment: Deployment) -> None:
     with relayed_session(deployment):
-        for name in NAMES:
-            before = processes(deployment)
+        for name in PROCESSES:
+            before = deployment.server_processes()
             os.kill(before[name], signal.SIGKILL)
 
             def replaced(name: str = name, before: int = before[name]) -> bool:
-                return processes(deployment).get(name, before) != before and deployment.answers()
+                return deployment.server_processes().get(name, before) != before and deployment.answers()
 
             deployment.wait(replaced, SOON, f"{name} was not replaced")
     deployment.wait_agent("connected", SOON)
 
 
 def test_session_survives_reload(deployment: Deployment) -> None:
-    before = processes(deployment)
+    before = deployment.server_processes()
     with relayed_session(deployment):
         supervisor = int(Path(f"/proc/{before['api-1']}/stat").read_text().rpartition(")")[2].split()[1])
         os.kill(supervisor, signal.SIGHUP)
@@ -94,7 +77,7 @@ def test_session_survives_reload(deployment: Deployment) -> None:
             return "all processes were replaced" in log and deployment.answers()
 
         deployment.wait(all_replaced, SOON, "the processes were not replaced")
-    after = processes(deployment)
+    after = deployment.server_processes()
     assert after.pop("keeper") == before.pop("keeper")
     assert after.keys() == before.keys()
     assert not set(after.values()) & set(before.values())
