@@ -24,6 +24,7 @@ from typing import Any
 
 from tests.kit.network.namespace_deployment import PROCESSES, URL, WORKSPACE, Deployment, descendants, name_of
 
+FAKED = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 SOON = 90
 TAG = "runs=here"
 TEMPLATE = """
@@ -121,9 +122,27 @@ class Scene:
 
     def start_daemon(self) -> None:
         words = ["provisioner", "start", "--name", "d", "--tag", TAG, "--cache-dir", str(self.work)]
-        env = self.deployment.env("client") | {"CODER_URL": URL}
+        env = self.deployment.env("client") | {"CODER_URL": URL} | self.faked_clock()
         log = str(self.deployment.folder / "daemon.log")
         self.daemon = self.deployment.world.spawn("daemon", *self.deployment.program(), *words, env=env, log=log)
+
+    def faked_clock(self) -> dict[str, str]:
+        """Variables of a process whose clock `set_clock` sets; none without the tool for it."""
+        if FAKED is None:
+            return {}
+        self.set_clock(0)
+        return {
+            "LD_PRELOAD": str(FAKED),
+            "FAKETIME_TIMESTAMP_FILE": str(self.folder / "clock"),
+            "FAKETIME_NO_CACHE": "1",
+            "DONT_FAKE_MONOTONIC": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+
+    def set_clock(self, seconds: int) -> None:
+        """Set the daemon's clock so far ahead."""
+        (self.folder / "clock.new").write_text(f"{seconds:+d}")
+        (self.folder / "clock.new").replace(self.folder / "clock")
 
     def prepare(self) -> None:
         """Start the daemon and create the template of the builds."""

@@ -21,7 +21,7 @@ import pytest
 
 from tests.kit.network.namespace_deployment import PROCESSES, descendants, name_of, open_deployment
 from tests.kit.network.network_namespaces import missing_tools
-from tests.system.faults.main_flows import SOON, Flows, Scene, signal_all
+from tests.system.faults.main_flows import FAKED, SOON, Flows, Scene, signal_all
 
 TERRAFORM = shutil.which("terraform") or ""
 MISSING = missing_tools() or ("" if TERRAFORM else "terraform is not installed")
@@ -184,6 +184,15 @@ def _stop_daemon(scene: Scene, flows: Flows) -> None:
         flows.wait_writes(2 * A_WHILE)
 
 
+def _set_clock(scene: Scene, flows: Flows) -> None:
+    """Of the daemon's machine, a day ahead and a day back."""
+    if FAKED is None:
+        pytest.skip("the package faketime is not installed")
+    for seconds in (86_400, -86_400, 0):
+        scene.set_clock(seconds)
+        flows.wait_writes(A_WHILE // 2)
+
+
 def _cut_off(host: str) -> Callable[[Scene, Flows], None]:
     def inject(scene: Scene, flows: Flows) -> None:
         scene.deployment.world.unplug(host)
@@ -222,6 +231,7 @@ FAULTS = (
     Fault("daemon", "stopped", _stop_daemon),
     Fault("daemon", "cut", _cut_off("daemon")),
     Fault("daemon", "loss", _lossy("daemon")),
+    Fault("daemon", "clock", _set_clock),
     Fault("daemon", "descriptors", _exhaust_daemon, "daemon.log", "Too many open files"),
     Fault("agent", "loss", _lossy("agent")),
 )

@@ -82,6 +82,11 @@ def _unreachable(database: Database, error: Exception) -> CoderError:
     if shortage := shortage_of(error):
         text = f"the PostgreSQL server{server} {DATABASE_OUTAGES[shortage]}"
         return CoderError("database_unreachable", text, "Free the resource on its machine, or raise its limit.")
+    if isinstance(error, ssl.SSLCertVerificationError):
+        text = f"the certificate of the PostgreSQL server{server} is not accepted: {error.verify_message}"
+        return CoderError(
+            "database_unreachable", text, "Renew the certificate, or name its authority by `sslrootcert`."
+        )
     if isinstance(error, socket.gaierror):
         way = "Check the host name in --postgres-url and this machine's DNS."
     elif isinstance(error, ConnectionRefusedError):

@@ -6,8 +6,10 @@ import contextlib
 import os
 import resource
 import secrets
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,19 @@ import asyncpg
 import pytest
 import trio
 
-from coder.coderd.store.engine.availability import DatabaseAwayError
+from coder.base.child_env import child_env
+from coder.base.log import Level
+from coder.base.log import also as log_to
+from coder.coderd.services.provisioning.reaping import Attention, reap
+from coder.coderd.store.engine import postgres, postgres_process, postgres_supervisor
+from coder.coderd.store.engine.availability import DRIVER_ERRORS, DatabaseAwayError
 from coder.coderd.store.engine.database import open_database
-from coder.coderd.store.engine.postgres_cluster import find_account
+from coder.coderd.store.engine.postgres import run_postgres
+from coder.coderd.store.engine.postgres_cluster import Cluster, cluster_of, find_account
+from coder.coderd.store.engine.postgres_programs import find_programs
 from coder.coderd.store.site import site_settings
 from coder.rpc.errors import UNAVAILABLE, RpcError
+from tests.kit.agents.scripted_agent import connected_agent, eventually, start_workspace
 from tests.kit.provisioners.scripted_provisioner import FakeDaemon, connected_daemon, ended, line, new_version
 from tests.kit.server.postgres_server import fresh_database, shared_postgres
 from tests.kit.server.server_in_process import World, running_on
@@ -33,7 +43,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system for one database, and not much more."""
     place = tmp_path / "disk"
     place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=96m,mode=755", "tmpfs", str(place)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=192m,mode=755", "tmpfs", str(place)]
     done = subprocess.run(mount, capture_output=True, check=False)
     if done.returncode:
         pytest.skip(f"mounting is not allowed here: {done.stderr.decode()}")
@@ -192,3 +202,115 @@ async def test_descriptor_shortage_interrupts_no_build() -> None:
         result = await ended(world, f"/api/v2/templateversions/{version['id']}")
         assert result["job"]["status"] == "succeeded"
         assert stored == {one["name"] for one in (await world.get(SECRETS)).json()}
+
+
+FAKED = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+
+
+@contextlib.asynccontextmanager
+async def own_database(folder: Path, **environment: str) -> AsyncIterator[tuple[str, Cluster]]:
+    """The URL of a PostgreSQL with these variables; nothing restarts it."""
+    cluster = cluster_of(folder, find_account())
+    programs = find_programs(cluster, "")
+    await postgres._initialise(cluster, programs, durable=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postgres_process, "child_env", lambda: {**child_env(), **environment})
+        running = await postgres_process.start(cluster, programs, durable=False)
+    try:
+        yield cluster.url, cluster
+    finally:
+        with trio.CancelScope(shield=True):
+            await postgres_process.stop(running)
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(FAKED is None, reason="the package faketime is not installed")
+async def test_jumping_clock_of_database(open_path: Path) -> None:
+    """No job counts as silent, and no agent as lost, because the clock was set; and an agent that left, left."""
+    offset = open_path / "offset"
+    offset.write_text("+0")
+    offset.chmod(0o644)
+    faked = {"LD_PRELOAD": str(FAKED), "FAKETIME_TIMESTAMP_FILE": str(offset), "FAKETIME_NO_CACHE": "1"}
+    async with own_database(open_path / "database", **faked) as (url, _), running_on(url) as world:
+        await world.first_user()
+        scene, replicas = await start_workspace(world), world.ctx.services.relay.replicas
+        version = await new_version(world, tags={"own": "1"})
+        attention = Attention(world.ctx)
+
+        async def is_connected() -> bool:
+            return bool((await scene.agent())["status"] == "connected")
+
+        async with connected_daemon(world, tags={"own": "1"}) as daemon:
+            job = await daemon.acquire()
+            for jump in (7200, -7200):
+                async with connected_agent(scene):
+                    await eventually(is_connected)
+                    attention.expect(0)
+                    before = world.ctx.clock.now()
+                    (open_path / "next").write_text(f"{jump:+d}")
+                    (open_path / "next").chmod(0o644)
+                    (open_path / "next").replace(offset)
+                    await replicas.renew(world.ctx.nursery)
+                    assert abs((world.ctx.clock.now() - before).total_seconds()) > 7000
+                    assert not attention.look(), "daemons get the time to report again"
+                    await daemon.update(job)
+                    attention.expect(0)
+                    assert attention.look()
+                    assert await reap(world.ctx) == []
+                    await eventually(is_connected, seconds=30)
+                assert not await is_connected()
+            await daemon.complete_import(job)
+        assert (await ended(world, f"/api/v2/templateversions/{version['id']}"))["job"]["status"] == "succeeded"
+
+
+async def write_log_until_refused(url: str) -> None:
+    """Write to PostgreSQL's log until it cannot."""
+    connection = await asyncpg.connect(url)
+    with contextlib.suppress(*DRIVER_ERRORS):
+        while True:
+            await connection.execute("SELECT pg_logical_emit_message(true, 'fill', repeat('x', 1000000))")
+    connection.terminate()
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small file system is mounted by root")
+async def test_full_disk_of_log_loses_nothing(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL ends where it cannot write its log, and does not start; with room, it has what it acknowledged."""
+    monkeypatch.setattr(postgres_supervisor, "TRIES", 1)
+    monkeypatch.setattr(postgres_supervisor, "_LEAVE_TIMEOUT", 0.0)
+    failed_starts: list[str] = []
+
+    def note(_level: Level, _at: datetime, _name: str, message: str, fields: dict[str, Any]) -> None:
+        if message == "PostgreSQL could not be started again":
+            failed_starts.append(str(fields["error"]))
+
+    with log_to(note):
+        async with run_postgres(small_disk) as url, running_on(url) as world:
+            await world.first_user()
+            stored = []
+            for name in ("before", "during"):
+                answer = await world.post(SECRETS, {"name": name, "value": "v", "env_name": name.upper()})
+                assert answer.status_code in {201, 503, 507}, answer.text
+                if answer.status_code == 201:
+                    stored.append(name)
+                if name == "before":
+                    filler = fill(small_disk)
+                    await world.ctx.db.call(lambda: write_log_until_refused(url))
+            with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+                pid_file = small_disk / "postgres/data/postmaster.pid"
+                os.kill(int(pid_file.read_text().splitlines()[0]), signal.SIGKILL)
+            await eventually(lambda: _more_than(failed_starts, 2))
+            assert (await world.get(SECRETS)).status_code == 503
+            filler.unlink()
+
+            async def is_back() -> bool:
+                return (await world.get(SECRETS)).status_code == 200
+
+            await eventually(is_back)
+            assert set(stored) <= {one["name"] for one in (await world.get(SECRETS)).json()}
+    assert any("No space left on device" in text for text in failed_starts), failed_starts
+
+
+async def _more_than(found: list[str], count: int) -> bool:
+    await trio.lowlevel.checkpoint()
+    return len(found) > count
