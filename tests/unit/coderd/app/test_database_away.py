@@ -35,7 +35,6 @@ from tests.kit.agents.scripted_agent import eventually, start_workspace
 from tests.kit.api.http_clients import http_client
 from tests.kit.server.server_in_process import World
 
-
 SOURCE = UUID("3b579bf4-1ed8-4b99-87a8-e9a1e3410410")
 """The log source that every agent has."""
 
