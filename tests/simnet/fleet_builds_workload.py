@@ -228,14 +228,17 @@ class Builds:
             self.claim(runs <= 1, f"{name} ran {runs} times")
             self.claim(row.completed_at is not None, f"{name} is unfinished")
             self.counts["succeeded" if not row.error else "failed"] += 1
-            if not runs and "pending for 30 minutes" in row.error:
-                self.counts["pending too long"] += 1
+            if not runs:
+                # It was never delivered, or its daemon was killed before: it has an end and a reason.
+                self.counts["not run"] += 1
+                self.claim(bool(row.error), f"{name} counts as succeeded and never ran")
             elif job not in self._ledger.killed:
-                self.claim(done is not None, f"{name} ended without its work, although its daemon lived: {row.error}")
+                self.claim(done is not None, f"{name} ended before its work, although its daemon lived: {row.error}")
                 self.claim(not done or not row.error, f"{name} succeeded, and counts as failed: {row.error}")
                 self.claim(done is not False or bool(row.error), f"{name} failed, and counts as succeeded")
             elif not done:
                 self.claim(bool(row.error), f"{name} counts as succeeded without its end")
+        self.claim(self.counts["not run"] * 4 <= self.counts["builds"], f"{self.counts['not run']} builds never ran")
         for daemon in self._daemons:
             self.claim(daemon.is_connected, f"{daemon.name} is not connected")
             left = list(daemon.work.glob("job-*"))
