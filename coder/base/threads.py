@@ -17,7 +17,7 @@ from typing import TypeVar, TypeVarTuple
 
 import trio
 
-from coder.base.full_listeners import summarize_full_listeners
+from coder.base.open_files import summarize_full_listeners
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import trio
 
-from coder.base.full_listeners import summarize_full_listeners
 from coder.base.log import Level
 from coder.base.log import also as log_to
+from coder.base.open_files import summarize_full_listeners
 from tests.kit.descriptors import spare_descriptors
 
 
