@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -13,8 +14,10 @@ from coder.coderd.services.provisioning import job_endings, reaping
 from coder.coderd.services.provisioning.reaping import reap
 from coder.coderd.store.engine.availability import Availability
 from coder.coderd.store.provisioning.jobs import JobRow
+from coder.coderd.store.workspaces import system_builds
 from coder.rpc.errors import RpcError
-from tests.kit.provisioners.scripted_provisioner import connected_daemon, ended, new_version
+from coder.rpc.proto import provisionerd_pb2 as pd
+from tests.kit.provisioners.scripted_provisioner import connected_daemon, ended, new_template, new_version
 from tests.kit.server.server_in_process import running_coderd
 
 DAEMONS = "/api/v2/organizations/default/provisionerdaemons?offline=true"
@@ -103,6 +106,40 @@ async def test_job_survives_stop_of_server() -> None:
             assert await reap(world.ctx) == []
             await daemon.complete_import(job)
         assert (await ended(world, f"/api/v2/templateversions/{version['id']}"))["job"]["status"] == "succeeded"
+
+
+async def test_late_state_of_hung_build_is_kept() -> None:
+    """A daemon that stood still reports what its Terraform created meanwhile; a newer build goes before."""
+    clock = FakeClock(datetime.now(UTC))
+    async with running_coderd(first_user=True, clock=clock) as world:
+        template = await new_template(world)
+        async with connected_daemon(world) as daemon:
+            await daemon.complete_import(await daemon.acquire())
+            await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
+            made = await world.post("/api/v2/users/me/workspaces", {"template_id": template["id"], "name": "dev"})
+            workspace = made.json()
+
+            async def report_late(job: Any, state: bytes) -> None:
+                with pytest.raises(RpcError, match="job already completed"):
+                    await daemon.fail(job, "late", workspace_build=pd.FailedJob.WorkspaceBuild(state=state))
+
+            async def state_of(build: str) -> bytes:
+                return await world.ctx.db.read(system_builds.get_state, UUID(build))
+
+            first = await daemon.acquire()
+            clock.advance(timedelta(minutes=5).total_seconds())
+            assert len(await reap(world.ctx)) == 1
+            await report_late(first, b'{"late": 1}')
+            assert await state_of(workspace["latest_build"]["id"]) == b'{"late": 1}'
+            path = f"/api/v2/workspaces/{workspace['id']}/builds"
+            newer = (await world.post(path, {"transition": "stop"})).json()
+            await report_late(first, b'{"late": 2}')
+            assert await state_of(workspace["latest_build"]["id"]) == b'{"late": 1}'
+            second = await daemon.acquire()
+            assert second.workspace_build.state == b'{"late": 1}'
+            await daemon.complete_build(second, state=b"{}")
+            await report_late(second, b'{"late": 3}')
+            assert await state_of(newer["id"]) == b"{}"
 
 
 async def test_unreapable_job_blocks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
