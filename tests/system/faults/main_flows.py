@@ -74,8 +74,8 @@ class Writer:
             self.tries += 1
 
     def curl(self, *words: str) -> subprocess.CompletedProcess[bytes]:
-        header = f"Coder-Session-Token: {self.token}"
-        return self.deployment.world.run("client", "curl", "-fsS", "--max-time", "2", "-H", header, *words)
+        headers = ("-H", f"Coder-Session-Token: {self.token}", "-H", "Content-Type: application/json")
+        return self.deployment.world.run("client", "curl", "-fsS", "--max-time", "2", *headers, *words)
 
     def get(self, path: str) -> Any:
         """The answer's JSON, once there is one."""
