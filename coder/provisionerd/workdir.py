@@ -112,10 +112,12 @@ class Leftover:
 def leftovers(root: Path, daemon: str) -> list[Leftover]:
     """Return the abandoned directories of `daemon`; stop their processes.
 
-    Old ones of other daemons are removed, too. Blocks while terraform ends: not for the main thread.
+    Old ones of other daemons are removed, too. Blocks while terraform ends: not for the main thread. Raises OSError
+    when this process has no descriptor left: a directory that cannot be read would count as another's, or as stateless.
     """
     result: list[Leftover] = []
     for folder in sorted(root.glob("job-*")):
+        _require_descriptors()
         job_note = _read_note(folder)
         if job_note is None or not _is_abandoned(folder):
             continue
@@ -127,6 +129,12 @@ def leftovers(root: Path, daemon: str) -> list[Leftover]:
         state, report = read_state(folder / STATE_PATH), _read_report(folder)
         result.append(Leftover(folder, job_note["job_id"], job_note.get("kind", ""), state, report))
     return result
+
+
+def _require_descriptors() -> None:
+    """Raises OSError when no further file can be opened."""
+    with Path(os.devnull).open("rb"), Path(os.devnull).open("rb"):
+        pass
 
 
 def _is_stale(folder: Path) -> bool:

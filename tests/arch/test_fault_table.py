@@ -38,5 +38,5 @@ def test_every_cell_names_tests(fault: str) -> None:
 
 
 def test_every_injected_fault_is_listed() -> None:
-    named = {case for cells in TABLE.values() for cell in cells for _, _, case in TEST.findall(cell)}
+    named = {case for cells in TABLE.values() for cell in cells for _, _, case in TEST.findall(cell)} - {""}
     assert named == {fault.id for fault in FAULTS}

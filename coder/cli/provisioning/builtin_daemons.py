@@ -36,8 +36,9 @@ async def builtin_daemons(context: Context) -> None:
         shutdown.drain()
 
     async with trio.open_nursery() as watching:
-        for event in filter(None, (context.stopping, context.process.retiring)):
-            watching.start_soon(drain_on, event)
+        for event in (context.stopping, context.process.retiring):
+            if event is not None:
+                watching.start_soon(drain_on, event)
         async with trio.open_nursery() as nursery:
             for index in range(config.provisioner_daemons):
                 name = f"{host}-{index}"

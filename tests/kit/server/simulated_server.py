@@ -53,7 +53,7 @@ def run_threads_inline() -> None:
         await trio.lowlevel.checkpoint()
         return function(*arguments)
 
-    trio.to_thread.run_sync = run_here
+    vars(trio.to_thread)["run_sync"] = run_here
 
 
 @dataclass(eq=False)

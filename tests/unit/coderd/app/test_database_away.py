@@ -123,7 +123,7 @@ async def test_outage_keeps_agent_session(
                 await agent.logs.wait_sent()
 
             async def is_connected() -> bool:
-                return (await scene.agent())["status"] == "connected"
+                return bool((await scene.agent())["status"] == "connected")
 
             await eventually(is_connected)
             assert (await world.get(disconnects)).json() == []

@@ -287,14 +287,14 @@ async def test_full_disk_of_log_loses_nothing(small_disk: Path, monkeypatch: pyt
     with log_to(note):
         async with run_postgres(small_disk) as url, running_on(url) as world:
             await world.first_user()
-            stored = []
+            stored, filler = [], small_disk / "filler"
             for name in ("before", "during"):
                 answer = await world.post(SECRETS, {"name": name, "value": "v", "env_name": name.upper()})
                 assert answer.status_code in {201, 503, 507}, answer.text
                 if answer.status_code == 201:
                     stored.append(name)
                 if name == "before":
-                    filler = fill(small_disk)
+                    fill(small_disk)
                     await world.ctx.db.call(lambda: write_log_until_refused(url))
             with contextlib.suppress(ProcessLookupError, FileNotFoundError):
                 pid_file = small_disk / "postgres/data/postmaster.pid"
