@@ -6,6 +6,7 @@ import contextlib
 import os
 import resource
 import secrets
+import shutil
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
@@ -165,19 +166,23 @@ def _backends_of(postmaster: int) -> list[int]:
 
 @contextlib.contextmanager
 def few_descriptors(pids: list[int], number: int) -> Iterator[None]:
-    """Let processes open no file with a number from `number` on."""
-    before = {pid: resource.prlimit(pid, resource.RLIMIT_NOFILE) for pid in pids}
-    for pid, (_, hard) in before.items():
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (number, hard))
+    """Let processes of the database's user open no file with a number from `number` on."""
+    account, (soft, _) = find_account(), resource.prlimit(pids[0], resource.RLIMIT_NOFILE)
+    user: dict[str, Any] = {"user": account.uid, "group": account.gid, "extra_groups": []} if account.switch else {}
+
+    def limit(most: int) -> None:
+        for pid in pids:
+            words = ["prlimit", f"--pid={pid}", f"--nofile={most}:"]
+            subprocess.run(words, check=most == number, capture_output=True, cwd="/", **user)
+
+    limit(number)
     try:
         yield
     finally:
-        for pid, limits in before.items():
-            with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+        limit(soft)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="limits of another user's process are root's to set")
+@pytest.mark.skipif(shutil.which("prlimit") is None, reason="prlimit of util-linux is not installed")
 async def test_descriptor_shortage_interrupts_no_build() -> None:
     """PostgreSQL serves open connections with what it has; new ones wait or are refused."""
     cluster = await shared_postgres()

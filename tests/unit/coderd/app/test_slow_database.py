@@ -15,7 +15,7 @@ from tests.kit.server.server_in_process import running_on
 
 LATE = 0.25
 """Seconds until TCP repeats a packet that was lost."""
-LOSS = 0.1
+LOSS = 0.02
 
 
 @contextlib.asynccontextmanager
