@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
+import re
 import secrets
 import shutil
 import signal
@@ -167,7 +167,8 @@ def _backends_of(postmaster: int) -> list[int]:
 @contextlib.contextmanager
 def few_descriptors(pids: list[int], number: int) -> Iterator[None]:
     """Let processes of the database's user open no file with a number from `number` on."""
-    account, (soft, _) = find_account(), resource.prlimit(pids[0], resource.RLIMIT_NOFILE)
+    account, limits = find_account(), Path(f"/proc/{pids[0]}/limits").read_text()
+    soft = int(re.findall(r"Max open files +(\d+)", limits)[0])
     user: dict[str, Any] = {"user": account.uid, "group": account.gid, "extra_groups": []} if account.switch else {}
 
     def limit(most: int) -> None:
@@ -182,6 +183,7 @@ def few_descriptors(pids: list[int], number: int) -> Iterator[None]:
         limit(soft)
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(shutil.which("prlimit") is None, reason="prlimit of util-linux is not installed")
 async def test_descriptor_shortage_interrupts_no_build() -> None:
     """PostgreSQL serves open connections with what it has; new ones wait or are refused."""
