@@ -295,6 +295,22 @@ async def test_unaccepted_end_is_kept(autojump_clock: trio.abc.Clock, config: Da
     assert list(config.work_dir.iterdir()) == []
 
 
+async def test_stop_keeps_result_of_ended_work(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    """A daemon that stops while its last lines wait for the database has a result all the same."""
+    server = FakeServer()
+    server.post(_build(echo_archive(plan=[_log("planned"), pb.PlanComplete()], apply=[pb.ApplyComplete(state=b"new")])))
+    server.quota = pd.CommitQuotaResponse(ok=True, budget=-1)
+    async with running_daemon(server, config, ECHO) as scope:
+        await server.wait_for(lambda: server.quota_asked)
+        server.database_away = True
+        await trio.sleep(60)
+        scope.cancel()
+    server.database_away = False
+    async with running_daemon(server, config, ECHO):
+        completed = await server.wait_ended()
+    assert isinstance(completed, pd.CompletedJob) and completed.workspace_build.state == b"new"
+
+
 @pytest.mark.parametrize(("error", "kept"), [("internal error", 1), ("job already completed", 0), ("no such job", 0)])
 async def test_rejected_leftover(autojump_clock: trio.abc.Clock, config: DaemonConfig, error: str, kept: int) -> None:
     folder = config.work_dir / "job-1"
