@@ -18,6 +18,7 @@ from coder.provisionerd.config import DaemonConfig, Shutdown
 from coder.provisionerd.daemon import run_daemon
 from coder.provisionerd.executors.contract import Settings
 from coder.provisionerd.executors.echo import EchoExecutor
+from coder.provisionerd.final_report import decode
 from coder.provisionerd.run import run_job
 from coder.provisionerd.workdir import job_directory
 from coder.rpc import calls, drpc
@@ -295,22 +296,6 @@ async def test_unaccepted_end_is_kept(autojump_clock: trio.abc.Clock, config: Da
     assert list(config.work_dir.iterdir()) == []
 
 
-async def test_stop_keeps_result_of_ended_work(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
-    """A daemon that stops while its last lines wait for the database has a result all the same."""
-    server = FakeServer()
-    server.post(_build(echo_archive(plan=[_log("planned"), pb.PlanComplete()], apply=[pb.ApplyComplete(state=b"new")])))
-    server.quota = pd.CommitQuotaResponse(ok=True, budget=-1)
-    async with running_daemon(server, config, ECHO) as scope:
-        await server.wait_for(lambda: server.quota_asked)
-        server.database_away = True
-        await trio.sleep(60)
-        scope.cancel()
-    server.database_away = False
-    async with running_daemon(server, config, ECHO):
-        completed = await server.wait_ended()
-    assert isinstance(completed, pd.CompletedJob) and completed.workspace_build.state == b"new"
-
-
 @pytest.mark.parametrize(("error", "kept"), [("internal error", 1), ("job already completed", 0), ("no such job", 0)])
 async def test_rejected_leftover(autojump_clock: trio.abc.Clock, config: DaemonConfig, error: str, kept: int) -> None:
     folder = config.work_dir / "job-1"
@@ -511,3 +496,32 @@ async def test_final_lines_arrive_once(autojump_clock: trio.abc.Clock, config: D
     assert [text for text in link.heard if text.startswith("line")] == [f"line {number}" for number in range(150)]
     assert link.heard.count("made") == 1
     assert link.ended == ["CompleteJob"]
+
+
+class _StuckLink:
+    """Server that never answers the last lines."""
+
+    is_connected = False
+
+    def __init__(self) -> None:
+        self.stuck = trio.Event()
+
+    async def call(self, method: str, request: Any, reply: type[Any], *, final: bool = False) -> Any:
+        if final or any(line.output == "made" for line in getattr(request, "logs", ())):
+            self.stuck.set()
+            await trio.sleep_forever()
+        return reply()
+
+
+async def test_stop_keeps_result_of_ended_work(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    """The next daemon reports it."""
+    link = _StuckLink()
+    job = _build(echo_archive(apply=[_log("made"), pb.ApplyComplete(state=b"new")]))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run_job, job, ECHO, link, config, Shutdown())
+        await link.stuck.wait()
+        await trio.sleep(1)  # the work has ended
+        nursery.cancel_scope.cancel()
+    (folder,) = config.work_dir.iterdir()
+    report = decode((folder / "report.protobuf").read_bytes())
+    assert isinstance(report, pd.CompletedJob) and report.workspace_build.state == b"new"
