@@ -18,7 +18,7 @@ import { cx } from "../../ui/cx";
 import { focusOrigin } from "../../ui/focus-return";
 import { FrameExtras } from "./FrameExtras";
 import { MAIN } from "./nav";
-import { ADMIN } from "./nav-admin";
+import { ADMIN, isAdminPage } from "./nav-admin";
 import { useComplete, useQuiet } from "./useQuiet";
 import { useShortcuts } from "./shortcuts";
 import { UserMenu } from "./UserMenu";
@@ -189,7 +189,8 @@ const NAV_LINK = cx(
 
 function MainNav() {
   const may = usePermissions();
-  const inside = useLocation().pathname.startsWith("/@"); // a single workspace: its address does not begin with the list's
+  const { pathname } = useLocation();
+  const inside = pathname.startsWith("/@"); // a single workspace: its address does not begin with the list's
   const admin = ADMIN.filter((item) => item.allowed?.(may) ?? true);
   return (
     <>
@@ -209,7 +210,11 @@ function MainNav() {
           <Menu
             align="start"
             trigger={
-              <Button variant="quiet">
+              <Button
+                variant="quiet"
+                aria-current={isAdminPage(pathname) ? "true" : undefined}
+                className="aria-[current=true]:bg-hover aria-[current=true]:text-text"
+              >
                 Admin settings
                 <ChevronDown />
               </Button>

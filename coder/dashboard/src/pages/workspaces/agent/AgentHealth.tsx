@@ -73,6 +73,7 @@ function HealthIndicator({
     indicator.status === "unknown" && indicator.values.every(isPending)
       ? "Waiting for data"
       : label;
+  const together = commonAge(indicator.values);
   return (
     <div role="group" aria-label={title} className="rounded-lg border border-line px-3.5 py-2.5">
       <p className="flex items-baseline justify-between gap-2">
@@ -84,18 +85,33 @@ function HealthIndicator({
       </p>
       <dl className="mt-1.5 flex flex-col gap-1 text-sm">
         {indicator.values.map((value) => (
-          <Value key={value.name} value={value} elapsed={elapsed} />
+          <Value key={value.name} value={value} age={together ? "" : ageOf(value, elapsed)} />
         ))}
       </dl>
+      {together ? (
+        <p className="mt-1 text-right text-sm text-muted tabular-nums">{ageOf(together, elapsed)}</p>
+      ) : null}
     </div>
   );
 }
 
-function Value({ value, elapsed }: { value: LightValue; elapsed: number | null }) {
+/** Readings this close belong to one report: their age is shown once. */
+const TOGETHER_S = 5;
+
+/** The oldest of several readings that arrived together; null if they did not. */
+export function commonAge(values: readonly LightValue[]): LightValue | null {
+  const ages = values.map((value) => value.age_seconds ?? Infinity);
+  const oldest = Math.max(...ages);
+  if (values.length < 2 || oldest - Math.min(...ages) > TOGETHER_S || oldest === Infinity)
+    return null;
+  return values.find((value) => value.age_seconds === oldest) ?? null;
+}
+
+function Value({ value, age }: { value: LightValue; age: string }) {
   const [word, tone] = STATES[value.status];
   return (
     <div className="flex items-baseline gap-x-2">
-      <dt className="w-18 shrink-0 text-muted first-letter:uppercase">{value.name}</dt>
+      <dt className="w-28 shrink-0 text-muted first-letter:uppercase">{value.name}</dt>
       <dd className="flex min-w-0 flex-1 items-baseline gap-x-2">
         <span className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-2">
           {value.value ? <span className="[overflow-wrap:anywhere]">{value.value}</span> : null}
@@ -105,9 +121,9 @@ function Value({ value, elapsed }: { value: LightValue; elapsed: number | null }
         </span>
         {/* Of constant width: the text changes every few seconds, and nothing below may move with
            it. */}
-        <span className="min-w-18 shrink-0 text-right text-muted tabular-nums">
-          {ageOf(value, elapsed)}
-        </span>
+        {age ? (
+          <span className="min-w-18 shrink-0 text-right text-muted tabular-nums">{age}</span>
+        ) : null}
       </dd>
     </div>
   );

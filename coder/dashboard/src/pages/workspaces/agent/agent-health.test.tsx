@@ -12,7 +12,7 @@ import type {
 import { SignedIn } from "../../../test/world";
 import { Refusal, visit } from "../../../test/world";
 import { AgentCard } from "./AgentCard";
-import { ageOf, STATES } from "./AgentHealth";
+import { ageOf, commonAge, STATES } from "./AgentHealth";
 
 const NOW = new Date().toISOString();
 const value = (
@@ -119,7 +119,7 @@ it.each([
       health.getByRole("group", { name }),
     );
     expect(host).toHaveTextContent(
-      "Host Operating system and hardwareCriticaldisk98 % of 40 GiBCritical20s agomemory40 % of 8 GiB20s ago",
+      "Host Operating system and hardwareCriticaldisk98 % of 40 GiBCriticalmemory40 % of 8 GiB20s ago",
     );
     expect(agent).toHaveTextContent("Agent Agent processWarningversionv2.1.0Warningnow");
     expect(path).toHaveTextContent(
@@ -171,4 +171,17 @@ it("never shows unknown as healthy", () => {
     "1m 30s ago",
     "no data yet",
   ]);
+});
+
+it.each([
+  [[20, 20], 20],
+  [[20, 24], 24],
+  [[20, 26], null],
+  [[20, null], null],
+  [[null, null], null],
+  [[20], null],
+  [[], null],
+] as const)("shows the age of readings %j once: %j", (ages, expected) => {
+  const values = ages.map((age, at) => value(`reading ${at}`, "1", "good", age));
+  expect(commonAge(values)?.age_seconds ?? null).toBe(expected);
 });
