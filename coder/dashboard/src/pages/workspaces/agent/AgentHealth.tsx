@@ -1,7 +1,7 @@
 // Health of an agent's machine: three indicators, each with its readings and their ages, and the
 // reason for the last disconnect.
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useEffect, useState, type ReactNode } from "react";
 
 import { useLongLost } from "../../../api/connection";
 import { agentDisconnects, agentHealthIndicators } from "../../../api/queries/workspaces";
@@ -27,7 +27,14 @@ const INDICATORS = [
 ] as const;
 
 /** Nothing if the server has no health indicators for the agent. */
-export function AgentHealth({ agent }: { agent: WorkspaceAgent }) {
+export function AgentHealth({
+  agent,
+  pathLink = null,
+}: {
+  agent: WorkspaceAgent;
+  /** Leads to more about the network path. */
+  pathLink?: ReactNode;
+}) {
   const { data: healthIndicators, dataUpdatedAt } = useQuery(agentHealthIndicators(agent.id));
   const lost = useLongLost();
   const [, tick] = useState(0);
@@ -50,6 +57,7 @@ export function AgentHealth({ agent }: { agent: WorkspaceAgent }) {
           hint={hint}
           indicator={healthIndicators[key]}
           elapsed={elapsed}
+          link={key === "path" ? pathLink : null}
         />
       ))}
     </section>
@@ -61,12 +69,14 @@ function HealthIndicator({
   hint,
   indicator,
   elapsed,
+  link,
 }: {
   title: string;
   hint: string;
   indicator: AgentLight;
   /** Seconds since the readings arrived while the connection is lost; null otherwise. */
   elapsed: number | null;
+  link: ReactNode;
 }) {
   const [label, tone] = STATES[indicator.status];
   const word =
@@ -88,8 +98,11 @@ function HealthIndicator({
           <Value key={value.name} value={value} age={together ? "" : ageOf(value, elapsed)} />
         ))}
       </dl>
-      {together ? (
-        <p className="mt-1 text-right text-sm text-muted tabular-nums">{ageOf(together, elapsed)}</p>
+      {together || link ? (
+        <p className="mt-1 flex justify-between gap-2 text-sm text-muted tabular-nums">
+          <span>{link}</span>
+          {together ? ageOf(together, elapsed) : null}
+        </p>
       ) : null}
     </div>
   );
