@@ -91,7 +91,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
                   <Search />
                 </IconButton>
                 <FrameExtras load={quiet} />
-                <UserMenu user={user} />
+                <UserMenu user={user} onHelp={() => setHelp(true)} />
               </>
             ) : (
               <ButtonLink to="/login" variant="primary">
@@ -155,7 +155,11 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
       ) : null}
       {palette ? (
         <Suspense fallback={null}>
-          <CommandPalette origin={palette.origin} onClose={() => setPalette(null)} />
+          <CommandPalette
+            origin={palette.origin}
+            onClose={() => setPalette(null)}
+            onHelp={() => setHelp(true)}
+          />
         </Suspense>
       ) : null}
     </>
