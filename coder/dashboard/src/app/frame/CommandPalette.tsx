@@ -157,7 +157,7 @@ export function CommandPalette({
       />
       <Command.List ref={list} className="max-h-[50vh] overflow-y-auto p-1.5">
         <Command.Empty className="px-3 py-6 text-center text-muted">
-          {command ? `No workspace matches that you can ${command.verb} now` : "No results"}
+          {command ? "No workspace matches this command now" : "No results"}
         </Command.Empty>
         {command ? (
           <Command.Group heading="Commands" className={GROUP}>

@@ -104,7 +104,7 @@ it.each([
 it("says that no workspace can be stopped", async () => {
   open();
   await type("stop docs");
-  expect(await screen.findByText("No workspace matches that you can stop now")).toBeVisible();
+  expect(await screen.findByText("No workspace matches this command now")).toBeVisible();
 });
 
 it("follows the system again with themes for both modes", async () => {
