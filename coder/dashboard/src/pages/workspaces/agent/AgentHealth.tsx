@@ -26,6 +26,9 @@ const INDICATORS = [
   ["path", "Path", "Network path to the agent"],
 ] as const;
 
+/** Names of readings that the API calls otherwise. */
+const LABELS: Readonly<Record<string, string>> = { reboot: "last boot", way: "clients" };
+
 /** Nothing if the server has no health indicators for the agent. */
 export function AgentHealth({
   agent,
@@ -124,7 +127,9 @@ function Value({ value, age }: { value: LightValue; age: string }) {
   const [word, tone] = STATES[value.status];
   return (
     <div className="flex items-baseline gap-x-2">
-      <dt className="w-28 shrink-0 text-muted first-letter:uppercase">{value.name}</dt>
+      <dt className="w-28 shrink-0 text-muted first-letter:uppercase">
+        {LABELS[value.name] ?? value.name}
+      </dt>
       <dd className="flex min-w-0 flex-1 items-baseline gap-x-2">
         <span className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-2">
           {value.value ? <span className="[overflow-wrap:anywhere]">{value.value}</span> : null}

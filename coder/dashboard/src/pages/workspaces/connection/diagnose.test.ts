@@ -46,8 +46,8 @@ describe("diagnosis", () => {
     ],
     [
       "a busy machine",
-      { lights: lights(FINE, [value("load", "7.10 a core", "bad"), value("disk", "50 % of 9 GiB")]) },
-      ["The machine itself is busy: load 7.10 a core"],
+      { lights: lights(FINE, [value("load", "7.10 per core", "bad"), value("disk", "50 % of 9 GiB")]) },
+      ["The machine itself is busy: load 7.10 per core"],
     ],
     [
       "a clock that is off",
