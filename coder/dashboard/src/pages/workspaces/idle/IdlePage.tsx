@@ -123,6 +123,7 @@ function Report({ workspaces, now }: { workspaces: readonly Workspace[]; now: nu
       </Section>
       <Section title="Longest unused" padded={false}>
         <DataTable
+          bare
           label="Longest unused"
           data={idle.slice(0, LISTED)}
           columns={LONGEST}
@@ -232,5 +233,5 @@ function Totals({
       cell: (row) => figure(row.cost > 0 ? row.cost.toFixed(1) : "-"),
     },
   ];
-  return <DataTable label={label} data={rows} columns={columns} rowKey={(row) => row.name} />;
+  return <DataTable bare label={label} data={rows} columns={columns} rowKey={(row) => row.name} />;
 }
