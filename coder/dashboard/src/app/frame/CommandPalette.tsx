@@ -150,7 +150,7 @@ export function CommandPalette({
         value={text}
         onValueChange={(next) => {
           setText(next);
-          list.current?.scrollTo(0, 0);
+          if (list.current) list.current.scrollTop = 0;
         }}
         placeholder="Search, or type a command such as: stop my-workspace"
         className="h-12 w-full border-b border-line bg-transparent px-4 text-lg outline-none"

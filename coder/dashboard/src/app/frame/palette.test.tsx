@@ -72,7 +72,12 @@ const type = async (text: string) =>
   userEvent.type(await screen.findByPlaceholderText(/^Search, or type a command/), text);
 
 it.each([
-  ["stop api", "Stop ana/api-dev", "POST /api/v2/workspaces/api-dev/builds", { transition: "stop" }],
+  [
+    "stop api",
+    "Stop ana/api-dev",
+    "POST /api/v2/workspaces/api-dev/builds",
+    { transition: "stop" },
+  ],
   [
     "extend 2h",
     "Extend 2h ana/api-dev",

@@ -28,9 +28,7 @@ export function useWorkspace(): Found {
     return {
       workspace: null,
       view: (
-        <NotFoundPage
-          subject={`The workspace ${owner.slice(1)}/${params["workspace"] ?? ""}`}
-        />
+        <NotFoundPage subject={`The workspace ${owner.slice(1)}/${params["workspace"] ?? ""}`} />
       ),
     };
   if (result.data) return { workspace: result.data, view: null };

@@ -22,7 +22,10 @@ const ALL = [
   example("Scratch"),
 ];
 const shown = (text?: string) =>
-  groupExamples(ALL, text).map((group) => [group.title, ...group.examples.map((item) => item.name)]);
+  groupExamples(ALL, text).map((group) => [
+    group.title,
+    ...group.examples.map((item) => item.name),
+  ]);
 
 it("lists what works without a cloud first", () => {
   expect(shown()).toEqual([

@@ -22,7 +22,11 @@ const GROUPS: readonly (readonly [title: string, hint: string, tags: readonly st
 /** The starters that match every typed word, in their groups; no empty group. */
 export function groupExamples(examples: readonly TemplateExample[], text = ""): ExampleGroup[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const groups = GROUPS.map(([title, hint]) => ({ title, hint, examples: [] as TemplateExample[] }));
+  const groups = GROUPS.map(([title, hint]) => ({
+    title,
+    hint,
+    examples: [] as TemplateExample[],
+  }));
   for (const example of examples) {
     const own = `${example.name} ${example.description} ${example.tags.join(" ")}`.toLowerCase();
     if (!words.every((word) => own.includes(word))) continue;

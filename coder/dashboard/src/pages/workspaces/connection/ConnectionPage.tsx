@@ -118,7 +118,9 @@ function Connection({ workspace, agent }: { workspace: Workspace; agent: Workspa
   const lights = answer.data ?? null;
   const direct = useQuery(agentConnection(agent.id)).data;
   const nearest = measured
-    .filter(({ region, ms }) => region.healthy && typeof ms === "number" && region !== current?.region)
+    .filter(
+      ({ region, ms }) => region.healthy && typeof ms === "number" && region !== current?.region,
+    )
     .sort((a, b) => (a.ms ?? 0) - (b.ms ?? 0))[0];
   const browserMs = current?.ms ?? null;
   const known = current?.ms !== undefined && !answer.isPending;
@@ -189,10 +191,7 @@ function Leg({ ms, label }: { ms: number | null | undefined; label: string }) {
       aria-label={label}
       className="flex flex-1 flex-col items-center justify-center gap-1 text-sm max-sm:flex-row"
     >
-      <ArrowLeftRight
-        className="size-4 text-faint max-sm:rotate-90"
-        aria-hidden="true"
-      />
+      <ArrowLeftRight className="size-4 text-faint max-sm:rotate-90" aria-hidden="true" />
       {ms === undefined ? (
         <span className="text-muted">Measuring…</span>
       ) : ms === null ? (

@@ -99,7 +99,5 @@ it("says that a part has not been measured", async () => {
 
 it("has nothing to measure without an agent", async () => {
   open({}, []);
-  expect(
-    await screen.findByRole("heading", { name: "This workspace has no agent" }),
-  ).toBeVisible();
+  expect(await screen.findByRole("heading", { name: "This workspace has no agent" })).toBeVisible();
 });

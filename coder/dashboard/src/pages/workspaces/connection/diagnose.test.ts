@@ -15,7 +15,11 @@ const lights = (path: LightValue[], host: LightValue[] = []): AgentLights => ({
   agent: { status: "good", values: [] },
   path: { status: "good", values: path },
 });
-const FINE = [value("way", "1 direct"), value("round trip", "2 ms to the server"), value("loss", "0 %")];
+const FINE = [
+  value("way", "1 direct"),
+  value("round trip", "2 ms to the server"),
+  value("loss", "0 %"),
+];
 const measured = (change: Partial<Measured> = {}): Measured => ({
   agent: { status: "connected", lifecycle_state: "ready" },
   lights: lights(FINE),
@@ -41,19 +45,22 @@ describe("diagnosis", () => {
     ],
     [
       "a stale reading",
-      { lights: lights([value("loss", "7 %", "unknown"), value("round trip", "900 ms", "unknown")]) },
+      {
+        lights: lights([value("loss", "7 %", "unknown"), value("round trip", "900 ms", "unknown")]),
+      },
       [],
     ],
     [
       "a busy machine",
-      { lights: lights(FINE, [value("load", "7.10 per core", "bad"), value("disk", "50 % of 9 GiB")]) },
+      {
+        lights: lights(FINE, [
+          value("load", "7.10 per core", "bad"),
+          value("disk", "50 % of 9 GiB"),
+        ]),
+      },
       ["The machine itself is busy: load 7.10 per core"],
     ],
-    [
-      "a clock that is off",
-      { lights: lights(FINE, [value("clock", "+90.0 s", "bad")]) },
-      [],
-    ],
+    ["a clock that is off", { lights: lights(FINE, [value("clock", "+90.0 s", "bad")]) }, []],
     [
       "running startup scripts",
       { agent: { status: "connected", lifecycle_state: "starting" } },
