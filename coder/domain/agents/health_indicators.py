@@ -136,6 +136,8 @@ def _boot(uptime: float | None, at: datetime | None, now: datetime) -> Value:
         return judged("reboot", "unknown", "", at, now)
     fresh = uptime < FRESH_BOOT.total_seconds()
     passed = format_duration(timedelta(seconds=int(uptime)))
+    if uptime >= 3600:  # seconds of hours say nothing
+        passed = passed[: passed.index("m") + 1]
     return judged("reboot", "warning" if fresh else "good", f"{passed} ago", at, now)
 
 

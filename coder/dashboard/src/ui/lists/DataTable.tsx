@@ -129,6 +129,7 @@ export function DataTable<T>({
                   <SortButton
                     header={column.header}
                     sorting={by === column ? sorting : null}
+                    right={column.align === "right"}
                     onClick={() => setSorting(nextSorting(sorting, column.id))}
                   />
                 ) : (
@@ -234,9 +235,12 @@ export function DataTable<T>({
 function SortButton({
   header,
   sorting,
+  right,
   onClick,
 }: {
   header: string;
+  /** The values stand at the right: the arrow comes first, so that the heading ends above them. */
+  right: boolean;
   sorting: Sorting | null;
   onClick: () => void;
 }) {
@@ -244,7 +248,10 @@ function SortButton({
   return (
     <button
       type="button"
-      className="group inline-flex items-center gap-1 font-medium hover:text-text"
+      className={cx(
+        "group inline-flex items-center gap-1 font-medium hover:text-text",
+        right && "flex-row-reverse",
+      )}
       onClick={onClick}
     >
       {header}

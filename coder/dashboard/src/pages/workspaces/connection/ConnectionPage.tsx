@@ -250,6 +250,7 @@ function Details({
 }) {
   const mayConnect = useMayConnect(workspace);
   const name = target(workspace, agent, useMe().id);
+  const way = wayOf(lights);
   const relays = Object.entries(
     (agent.latency ?? {}) as Record<string, { preferred: boolean; latency_ms: number }>,
   );
@@ -261,8 +262,10 @@ function Details({
       <Stack>
         <Facts
           items={[
-            ["Connection", WAYS[wayOf(lights)]],
-            ["Clients", readingOf(lights, "path", "way").text],
+            ["Connection", WAYS[way]],
+            ...(way === "direct" || way === "relayed"
+              ? [["Clients", readingOf(lights, "path", "way").text] as const]
+              : []),
             ["Loss", readingOf(lights, "path", "loss").text],
             [
               "Agent to relay",
@@ -276,19 +279,28 @@ function Details({
         />
         {mayConnect && agent.status === "connected" ? (
           <>
-            <CodeBox
-              label="Command that shows the way of your own connection"
-              command={`coder ping ${name}`}
-              testId="ping-command"
-            />
-            <CodeBox
-              label="Command that measures the throughput"
-              command={`coder speedtest ${name}`}
-              testId="speedtest-command"
-            />
+            <h3 className="font-medium">On your machine</h3>
+            <Command text="Shows the way of your own connection" testId="ping-command">
+              {`coder ping ${name}`}
+            </Command>
+            <Command text="Measures the throughput" testId="speedtest-command">
+              {`coder speedtest ${name}`}
+            </Command>
+            <Command text="Tests your network and its packet size (MTU)" testId="netcheck-command">
+              coder netcheck
+            </Command>
           </>
         ) : null}
       </Stack>
     </Section>
+  );
+}
+
+function Command({ text, testId, children }: { text: string; testId: string; children: string }) {
+  return (
+    <div>
+      <p className="mb-1 text-sm text-muted">{text}</p>
+      <CodeBox label={text} command={children} testId={testId} />
+    </div>
   );
 }
