@@ -86,41 +86,40 @@ function HealthIndicator({
     indicator.status === "unknown" && indicator.values.every(isPending)
       ? "Waiting for data"
       : label;
-  const together = commonAge(indicator.values);
+  const oldest = oldestFresh(indicator.values);
   return (
     <div role="group" aria-label={title} className="rounded-lg border border-line px-3.5 py-2.5">
       <p className="flex items-baseline justify-between gap-2">
-        <span>
-          <strong className="font-semibold">{title}</strong>{" "}
-          <span className="text-sm text-muted">{hint}</span>
-        </span>
+        <strong className="font-semibold" title={hint}>
+          {title}
+        </strong>
         <StatusText tone={tone}>{word}</StatusText>
       </p>
       <dl className="mt-1.5 flex flex-col gap-1 text-sm">
         {indicator.values.map((value) => (
-          <Value key={value.name} value={value} age={together ? "" : ageOf(value, elapsed)} />
+          <Value key={value.name} value={value} age={isFresh(value) ? "" : ageOf(value, elapsed)} />
         ))}
       </dl>
-      {together || link ? (
+      {oldest || link ? (
         <p className="mt-1 flex justify-between gap-2 text-sm text-muted tabular-nums">
           <span>{link}</span>
-          {together ? ageOf(together, elapsed) : null}
+          {oldest ? ageOf(oldest, elapsed) : null}
         </p>
       ) : null}
     </div>
   );
 }
 
-/** Readings this close belong to one report: their age is shown once. */
-const TOGETHER_S = 5;
+/** Older readings are outdated: they show their own age. */
+const FRESH_S = 90;
+const isFresh = ({ age_seconds }: LightValue): boolean =>
+  age_seconds !== null && age_seconds < FRESH_S;
 
-/** The oldest of several readings that arrived together; null if they did not. */
-export function commonAge(values: readonly LightValue[]): LightValue | null {
-  const ages = values.map((value) => value.age_seconds ?? Infinity);
-  const oldest = Math.max(...ages);
-  if (values.length < 2 || oldest - Math.min(...ages) > TOGETHER_S || oldest === Infinity)
-    return null;
-  return values.find((value) => value.age_seconds === oldest) ?? null;
+/** The oldest of the fresh readings, whose age is shown once; null if there are none. */
+export function oldestFresh(values: readonly LightValue[]): LightValue | null {
+  const fresh = values.filter(isFresh);
+  const age = Math.max(...fresh.map((value) => value.age_seconds ?? 0));
+  return fresh.find((value) => value.age_seconds === age) ?? null;
 }
 
 function Value({ value, age }: { value: LightValue; age: string }) {
