@@ -34,7 +34,6 @@ import { VersionsPage } from "../pages/templates/VersionsPage";
 import { Banners } from "../pages/workspaces/Banners";
 import { FleetPage } from "../pages/workspaces/fleet/FleetPage";
 import { HomePage } from "../pages/workspaces/home/HomePage";
-import { IdlePage } from "../pages/workspaces/idle/IdlePage";
 import { Resources } from "../pages/workspaces/Resources";
 import { WorkspacesPage } from "../pages/workspaces/WorkspacesPage";
 import { ANSWERS } from "./hostile-answers";
@@ -63,7 +62,6 @@ const PAGES: Record<string, Showing> = {
   workspaces: { page: <WorkspacesPage />, read: 1 },
   home: { page: <HomePage />, read: 1 },
   "attached machines": { page: <FleetPage />, read: 1 },
-  "idle workspaces": { page: <IdlePage />, read: 1 },
   "what a workspace is made of": {
     page: <Resources workspace={hostileWorkspace} />,
     read: 20,

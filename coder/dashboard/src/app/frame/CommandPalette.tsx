@@ -198,43 +198,48 @@ export function CommandPalette({
               <NewFrom key={template.id} template={template} go={go} />
             ))}
         </Command.Group>
-        <Command.Group heading="Appearance" className={GROUP}>
-          {typed === "" ? null : <Themes onClose={onClose} />}
-        </Command.Group>
-        <Command.Group heading="Pages" className={GROUP}>
-          {pages(MAIN)}
-          {pages(ACTIONS)}
-          {pages(ACCOUNT)}
-        </Command.Group>
-        <Command.Group heading="Administration" className={GROUP}>
-          {pages(ADMIN)}
-          {pages(DEPLOYMENT.flatMap((group) => group.items))}
-          {pages(organizationPages(homes))}
-        </Command.Group>
-        <Command.Group heading="Help" className={GROUP}>
-          {onHelp ? (
-            <Command.Item
-              className={ITEM}
-              value="keyboard shortcuts help keys commands"
-              onSelect={() => {
-                onClose();
-                onHelp();
-              }}
-            >
-              Keyboard shortcuts
-            </Command.Item>
-          ) : null}
-          <Command.Item
-            className={ITEM}
-            value="sign out log out logout"
-            onSelect={() => {
-              onClose();
-              void signOut();
-            }}
-          >
-            Sign out
-          </Command.Item>
-        </Command.Group>
+        {/* A command acts on workspaces: a page that happens to match must not be chosen by Enter. */}
+        {command ? null : (
+          <>
+            <Command.Group heading="Appearance" className={GROUP}>
+              {typed === "" ? null : <Themes onClose={onClose} />}
+            </Command.Group>
+            <Command.Group heading="Pages" className={GROUP}>
+              {pages(MAIN)}
+              {pages(ACTIONS)}
+              {pages(ACCOUNT)}
+            </Command.Group>
+            <Command.Group heading="Administration" className={GROUP}>
+              {pages(ADMIN)}
+              {pages(DEPLOYMENT.flatMap((group) => group.items))}
+              {pages(organizationPages(homes))}
+            </Command.Group>
+            <Command.Group heading="Help" className={GROUP}>
+              {onHelp ? (
+                <Command.Item
+                  className={ITEM}
+                  value="keyboard shortcuts help keys commands"
+                  onSelect={() => {
+                    onClose();
+                    onHelp();
+                  }}
+                >
+                  Keyboard shortcuts
+                </Command.Item>
+              ) : null}
+              <Command.Item
+                className={ITEM}
+                value="sign out log out logout"
+                onSelect={() => {
+                  onClose();
+                  void signOut();
+                }}
+              >
+                Sign out
+              </Command.Item>
+            </Command.Group>
+          </>
+        )}
       </Command.List>
     </Command.Dialog>
   );

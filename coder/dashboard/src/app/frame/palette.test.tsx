@@ -108,6 +108,13 @@ it.each([
   expect(await screen.findByRole("option", { name: label })).toBeVisible();
 });
 
+it("offers no page beside a command", async () => {
+  open();
+  await type("stop");
+  await screen.findByRole("option", { name: "Stop ana/api-dev" });
+  expect(screen.getAllByRole("option")).toHaveLength(1);
+});
+
 it("says that no workspace can be stopped", async () => {
   open();
   await type("stop docs");

@@ -95,9 +95,10 @@ export function shown(value: unknown): string {
   return typeof value !== "object" ? String(value) : (plainPairs(value) ?? JSON.stringify(value));
 }
 
-/** "ana: use, ben: admin" of a flat object, such as an access list; null for any other. */
+/** "ana: use, ben: admin" of a flat object, such as an access list, or of a list; null for any other. */
 function plainPairs(value: object): string | null {
-  if (Array.isArray(value)) return null;
+  if (Array.isArray(value))
+    return value.every((item) => typeof item === "string") ? value.join(", ") : null;
   const pairs = Object.entries(value as Record<string, unknown>);
   const isFlat = pairs.every(
     ([, item]) =>
