@@ -19,6 +19,7 @@ from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
 from coder.cli.core.options import Options
+from coder.cli.core.organization_choice import organization_of
 from coder.cli.core.parsing import usage_error
 from coder.cli.declarations.people.users import (
     ACTIVATE,
@@ -36,7 +37,6 @@ from coder.cli.declarations.people.users import (
     UsersOidcClaimsOptions,
     UsersShowOptions,
 )
-from coder.cli.templates.templates import organization_of
 from coder.cli.ui.choices import select_many
 from coder.cli.ui.chooser import Choice
 from coder.cli.ui.output import Row, ask, confirm, go_time, print_json, print_rows, print_table, say

@@ -17,7 +17,7 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.cli.core.command import Invocation
 from coder.cli.core.options import YesOption
-from coder.cli.declarations.templates.templates import TemplatesPushOptions
+from coder.cli.declarations.templates.push import TemplatesPushOptions
 from coder.cli.templates.archive import LIMIT, pack_directory
 from coder.cli.ui.output import confirm, say
 from coder.net.blocking import BlockingClient
