@@ -40,8 +40,9 @@ def walked_rows() -> dict[str, list[str]]:
     """Return the names of the tests of each row."""
     found: dict[str, list[str]] = {}
     for path in FILES:
-        for test in ast.parse(path.read_text()).body:
-            for row in _marked(test) if isinstance(test, ast.FunctionDef) else ():
+        tests = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
+        for test in tests:
+            for row in _marked(test):
                 found.setdefault(row, []).append(test.name)
     return found
 
