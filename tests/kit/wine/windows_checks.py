@@ -30,12 +30,15 @@ def private_file(folder: Path) -> dict[str, object]:
     write_atomically(folder / "token", "secret\n")
     write_atomically(folder / "plain", "text\n", mode=0o644)
     own = access_list(folder / "token")
+    (folder / "overwritten").write_text("public")
+    os.close(open_private(folder / "overwritten", os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
     write_atomically(folder / "token", "other")
     write_atomically(folder / "shared", "s", owner=os.environ["USERNAME"])
     return {
         "users": sorted(entry.rpartition(";")[2] for entry in own.split("(")[1:]),
         "expected": sorted(f"{each})" for each in ("SY", user_sid())),
         "kept": access_list(folder / "token") == own,
+        "overwritten": access_list(folder / "overwritten") == own,
         "inherits": access_list(folder / "plain") != own,
         "text": (folder / "plain").read_bytes().decode(),
         "named": access_list(folder / "shared") != "",
