@@ -23,6 +23,7 @@ from coder.cli.declarations.server.server import SERVER, ServerOptions
 from coder.cli.provisioning.builtin_daemons import builtin_daemons
 from coder.cli.server.process_modules import load_late_modules
 from coder.cli.server.start_checks import DEFAULT_TERRAFORM, check_folder, check_terraform
+from coder.cli.ui.output import say
 from coder.coderd.app import run_server
 from coder.coderd.config.experiments import NOT_SERVED
 from coder.coderd.config.options import FORMER, OPTIONS
@@ -33,6 +34,7 @@ from coder.coderd.processes import reload
 from coder.coderd.processes.supervisor import run_processes
 from coder.coderd.store.engine.connection_string import parse_connection_string
 from coder.net.aws_login import login_of, with_login
+from coder.net.masking import shown_setting
 from coder.provisionerd.config import RELEASES_VARIABLE
 
 
@@ -133,7 +135,7 @@ def _yaml(path: str) -> dict[str, Json]:
 
 def _print_yaml(resolved: Resolved) -> None:
     """Map deprecated names to current ones: a deprecated setting in any source counts as given, even with its default
-    value."""
+    value. Secrets are left out."""
     import yaml
 
     from coder.coderd.config.settings import effective_name
@@ -145,6 +147,9 @@ def _print_yaml(resolved: Resolved) -> None:
         if option.instead and resolved.sources[option.name] == "default":
             continue
         value = resolved[effective_name(resolved, option.name)]
+        if shown_setting(value) != value:
+            say(f"--{option.flag} is left out, because its address contains a secret")
+            continue
         _insert(tree, option.yaml.split("."), list(value) if isinstance(value, tuple) else _plain(value))
     sys.stdout.write(yaml.safe_dump(tree, sort_keys=False))
 

@@ -36,6 +36,7 @@ from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.notifications.notifications import MessagePayload, MessageRow
 from coder.coderd.store.people import system_users
 from coder.coderd.store.people.users import UserRow
+from coder.domain.foundation.endpoints import SMTP_PORT, read_endpoint
 from coder.domain.foundation.markdown import plain_text
 from coder.domain.notifications.notification_texts import BY_ID
 from coder.net.errors import HttpError
@@ -223,16 +224,13 @@ def _mail(config: ServerConfig, message: MessageRow, reader: UserRow, now: datet
 
 
 def _connect(config: ServerConfig) -> smtplib.SMTP:
-    host, _, port = config.email_smarthost.rpartition(":")
-    if not host:
-        host, port = port, "587"
-    host = host.removeprefix("[").removesuffix("]")
+    host, port = read_endpoint(config.email_smarthost, default_port=SMTP_PORT)
     timeout = config.notifications_dispatch_timeout.total_seconds()
     hello = config.email_hello or "localhost"
     if config.email_force_tls:
-        return smtplib.SMTP_SSL(host, int(port), local_hostname=hello, timeout=timeout, context=_tls(config))
+        return smtplib.SMTP_SSL(host, port, local_hostname=hello, timeout=timeout, context=_tls(config))
     context = _tls(config) if config.email_tls_starttls else None
-    server = smtplib.SMTP(host, int(port), local_hostname=hello, timeout=timeout)
+    server = smtplib.SMTP(host, port, local_hostname=hello, timeout=timeout)
     if context is not None:
         try:
             server.starttls(context=context)
