@@ -90,7 +90,7 @@ async def _coordinate(world: ProxyWorld, controller: Controller) -> None:
                 world.registration.check_now()
             raise
         try:
-            async with open_session(socket, "client") as session:
+            async with open_session(socket, "client", patient=True) as session:
                 yield session
         finally:
             with trio.CancelScope(shield=True):

@@ -94,8 +94,8 @@ async def _run(invocation: Invocation[ServerImportOptions]) -> Report:
         facts = await check_source(snapshot, reencryption, ignore_unknown=options.ignore_unknown)
         if facts.live_servers:
             say(
-                f"The original is running ({', '.join(facts.live_servers)}): what it writes from now on is not imported, "
-                "and an interrupted import cannot continue. Stop it first."
+                f"The original is running ({', '.join(facts.live_servers)}): what it writes from now on is not "
+                "imported, and an interrupted import cannot continue. Stop it first."
             )
         async with _target_url(target) as url, open_database(url) as database:
             return await import_original(

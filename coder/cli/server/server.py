@@ -31,7 +31,7 @@ from coder.coderd.config.reading import server_config
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.config.without_effect import ignored_settings
 from coder.coderd.processes import reload
-from coder.coderd.processes.supervisor import run_processes
+from coder.coderd.processes.run import run_processes
 from coder.coderd.store.engine.connection_string import parse_connection_string
 from coder.net.aws_login import login_of, with_login
 from coder.net.masking import shown_setting

@@ -28,7 +28,7 @@ from coder.base.errors import CoderError
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.store.access.auth_changes import take_mark, watch_statements
-from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability, DatabaseAwayError, means_unavailable
+from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability, DatabaseAwayError, means_temporary
 from coder.coderd.store.engine.connection_string import parse_connection_string
 from coder.coderd.store.engine.listening import Listeners, PgListening, PgNotificationCounters
 from coder.coderd.store.engine.new_connections import Connector, prepare_connections
@@ -256,7 +256,7 @@ class Database:
             try:
                 result = await self._thread.call(lambda: _retried(unit))
             except DRIVER_ERRORS as error:
-                if not means_unavailable(error):
+                if not means_temporary(error):
                     raise
                 self.availability.failed(error)
                 raise DatabaseAwayError(error) from None

@@ -118,6 +118,7 @@ function Report({ workspaces, now }: { workspaces: readonly Workspace[]; now: nu
       </Section>
       <Section title="Longest unused" padded={false}>
         <DataTable
+          bare
           label="Longest unused"
           data={idle.slice(0, LISTED)}
           columns={LONGEST}
@@ -229,5 +230,5 @@ function Totals({
       cell: (row) => figure(row.cost > 0 ? row.cost.toFixed(1) : "-"),
     },
   ];
-  return <DataTable label={label} data={rows} columns={columns} rowKey={(row) => row.id} />;
+  return <DataTable bare label={label} data={rows} columns={columns} rowKey={(row) => row.id} />;
 }
