@@ -94,7 +94,8 @@ class Platform:
         if self.cross:
             foreign = tuple(f"{name}:{self.cross}" for name in (*FOREIGN, *self.libraries))
             compilers = ("gcc", "g++") if self.compiled else ("gcc",)
-            return (*CROSS, *(f"{name}-{libc.TRIPLES[self.processor]}" for name in compilers), *foreign)
+            tools = ("make",) if self.compiled else ()
+            return (*CROSS, *tools, *(f"{name}-{libc.TRIPLES[self.processor]}" for name in compilers), *foreign)
         return (*PACKAGES, *OWN_PYTHON)
 
 
@@ -123,7 +124,7 @@ PLATFORMS = {
         cross="armhf",
         wheels="armv7l-manylinux_2_36",
         compiled=("cffi", "greenlet", "msgspec", "protobuf", "pynacl", "pyyaml", "wcwidth"),
-        libraries=("libffi-dev", "libsodium-dev", "libyaml-dev"),
+        libraries=("libffi-dev", "libyaml-dev"),
     ),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
@@ -78,7 +79,10 @@ def explain_error(error: BaseException, *, with_hint: bool = True) -> str:
 
 
 def _is_for_programmers(error: BaseException) -> bool:
-    """Return whether an error's text is for programmers: SQL with its parameters, OpenSSL's codes."""
+    """Return whether an error's text is for programmers: SQL with its parameters, OpenSSL's codes, Trio's summary of
+    the addresses it tried."""
+    if isinstance(error, OSError) and str(error).startswith("all attempts to connect to "):
+        return True
     return type(error).__module__.partition(".")[0] in {"sqlalchemy", "asyncpg", "alembic", "ssl"}
 
 
@@ -88,6 +92,8 @@ def _sentence(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(_sentence(inner) for inner in error.exceptions)
     if isinstance(error, OSError) and error.strerror and error.errno is not None:
+        if error.strerror.startswith("Error connecting to ("):  # Trio's text with a Python tuple
+            return os.strerror(error.errno)
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     text = str(error)
     return text or type(error).__name__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,16 @@ def test_lists_indent_their_blocks(document: Path) -> None:
 
 
 @each_document
+def test_numbered_lists_are_not_interrupted(document: Path) -> None:
+    """Python-Markdown numbers a list behind a paragraph from 1, whatever its number."""
+    text = re.sub(r"^( *)```.*?^ *```\n", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+    blocks = [block for block in re.split(r"\n[ \t]*\n", text) if block.strip()]
+    for before, block in pairwise(blocks):
+        if re.match(r"(?!1\.)\d+\. ", block.lstrip("\n")):
+            assert re.match(r"\d+\. | {4}", before.lstrip("\n")), block
+
+
+@each_document
 def test_shown_commands_are_understood(document: Path) -> None:
     """Parsed by the program's own parser, without running anything. An ellipsis or `<word>` stands for any argument."""
     from coder.base.errors import CoderError
@@ -114,9 +125,13 @@ FOREIGN_MESSAGES = {"address already in use", "Failed to query available provide
 _CONTINUED = re.compile(r'"\s*\n\s*f?"')
 
 
+WITH_MESSAGES = ("troubleshooting", "sign-in", "mail", "migrating", "workspace-proxies")
+"""Guides whose tables begin with a message."""
+
+
 def _quoted_messages() -> list[str]:
-    """Return the messages that the first column of the troubleshooting guide quotes."""
-    rows = (ROOT / "docs/guides/troubleshooting.md").read_text().splitlines()
+    """Return the messages that the first columns of the guides quote."""
+    rows = [row for name in WITH_MESSAGES for row in (ROOT / f"docs/guides/{name}.md").read_text().splitlines()]
     cells = (row.split("|")[1] for row in rows if row.startswith("|"))
     return [message for cell in cells for message in re.findall(r"`([^`]+ [^`]+)`", cell)]
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+import pytest
 import trio
 
 from coder.base.secret import Secret
+from coder.coderd.services.agents import agent_connections
 from coder.net.dial import DialPolicy
 from coder.net.websocket import WebSocketStream, connect_websocket
 from coder.rpc.session import Session, open_session
@@ -29,6 +32,11 @@ async def eventually(look: Callable[[], Any], *, seconds: float = 60) -> Any:
         while not (found := await look()):
             await trio.sleep(0.02)
         return found
+
+
+def check_links_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let servers find a link of an outdated build in a tenth of a second instead of fifteen."""
+    monkeypatch.setattr(agent_connections, "CONNECTION_UPDATE_FREQUENCY", timedelta(seconds=0.1))
 
 
 @dataclass

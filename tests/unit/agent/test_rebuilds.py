@@ -10,11 +10,12 @@ import pytest
 from coder.agent.reports import vitals
 from coder.net.policy import DialPolicy
 from tests.kit.agents.real_agent import running_agent
-from tests.kit.agents.scripted_agent import eventually, workspace_world
+from tests.kit.agents.scripted_agent import check_links_often, eventually, workspace_world
 
 
 async def test_process_becomes_new_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vitals, "VITALS_INTERVAL", 0.1)
+    check_links_often(monkeypatch)
     async with workspace_world() as scene, running_agent(scene, DialPolicy(scene.world.url), tmp_path):
         old = scene.agent_id
 

@@ -51,6 +51,7 @@ def workspace(server: OddServer, transition: str, **more: Any) -> None:
     status = {"start": "running", "stop": "stopped"}[transition]
 
     def answer(method: str, path: str) -> bytes:
+        server.upgrades = "/logs" in path  # a build's log is a stream, which ends
         result = plain(method, path)
         if path.startswith(MINE):
             if path == f"{MINE}new":
@@ -64,6 +65,8 @@ def workspace(server: OddServer, transition: str, **more: Any) -> None:
             return reply(json.dumps(result), status="201 Created")
         if "/logs" in path:
             return reply("[]")
+        if path == f"/api/v2/workspacebuilds/{ID}":
+            result = {**result, "job": {**result["job"], "status": "succeeded"}}
         return reply(
             json.dumps(result), status="201 Created" if method == "POST" and "/workspaces" in path else "200 OK"
         )
@@ -83,7 +86,8 @@ def workspace(server: OddServer, transition: str, **more: Any) -> None:
 )
 async def test_reason_reaches_build(line: str, before: str, expected: str, server: OddServer, tmp_path: Path) -> None:
     workspace(server, before, outdated=True)
-    await run(line, server, tmp_path)
+    done = await run(line, server, tmp_path)
+    assert done.code == 0, done.stderr
     result = builds(server)
     assert result and {body["reason"] for body in result} == {expected}
     assert all("log_level" not in body for body in result)
@@ -92,7 +96,8 @@ async def test_reason_reaches_build(line: str, before: str, expected: str, serve
 @pytest.mark.parametrize(("verb", "before"), [("start", "stop"), ("stop", "start"), ("delete", "start")])
 async def test_requests_terraform_debug_logs(verb: str, before: str, server: OddServer, tmp_path: Path) -> None:
     workspace(server, before)
-    await run(f"{verb} w -y --provisioner-log-debug", server, tmp_path)
+    done = await run(f"{verb} w -y --provisioner-log-debug", server, tmp_path)
+    assert done.code == 0, done.stderr
     (body,) = builds(server)
     assert (body["transition"], body["log_level"]) == (verb, "debug")
 

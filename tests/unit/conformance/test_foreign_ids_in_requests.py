@@ -144,9 +144,11 @@ def _meant(place: Place, kinds: Iterable[str]) -> list[str]:
     return hits or [kind for kind, name in plain.items() if name in _USUAL]
 
 
-async def _differences(asker: Asker, objects: dict[str, str], *, every_kind: bool) -> list[str]:
+async def _differences(
+    asker: Asker, objects: dict[str, str], places: Iterable[Place], *, every_kind: bool
+) -> list[str]:
     wrong = []
-    for place in id_places():
+    for place in places:
         if place.rule.startswith(_NOT_ASKED) or (place.where == PATH and not every_kind):
             continue
         unknown = await asker.answer(place, str(uuid4()))
@@ -166,10 +168,12 @@ async def _differences(asker: Asker, objects: dict[str, str], *, every_kind: boo
 
 @pytest.mark.parametrize("every_kind", [False, pytest.param(True, marks=pytest.mark.soak)])
 async def test_hidden_ids_look_unknown(every_kind: bool) -> None:
+    """In the suite each caller asks every second place, the next caller the others."""
     async with foreign_world() as scene:
         wrong = []
-        for who, asker, objects in _askers(scene):
-            wrong += [f"{who}: {line}" for line in await _differences(asker, objects, every_kind=every_kind)]
+        for number, (who, asker, objects) in enumerate(_askers(scene)):
+            places = list(id_places()) if every_kind else list(id_places())[number % 2 :: 2]
+            wrong += [f"{who}: {line}" for line in await _differences(asker, objects, places, every_kind=every_kind)]
     assert not wrong, "\n".join(wrong)
 
 

@@ -168,6 +168,8 @@ class Database:
         self.connect_arguments = arguments
         """Keyword arguments of `connect`."""
         self.connect = Connector()
+        self.session_settings = connection.session_settings()
+        """Settings of the URL for each session, such as `search_path`; those of `connect` lack them."""
         self.tcp_options: Mapping[str, int] = connection.socket_options()
         self._thread = LoopThread()
         # Connections above the number kept idle are opened for a burst and closed after it; 0 would mean no limit
@@ -202,7 +204,7 @@ class Database:
         """Generation of identities and permissions; it grows with every change, before the author of the change is
         notified."""
         watch_statements(self._engine.sync_engine)
-        prepare_connections(self._engine.sync_engine, self.tcp_options, {**_SETTINGS, **connection.session_settings()})
+        prepare_connections(self._engine.sync_engine, self.tcp_options, {**_SETTINGS, **self.session_settings})
 
     async def run(self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run one transaction: commit when `fn(tx, …)` returns, roll back when it raises or the caller is cancelled.

@@ -100,6 +100,11 @@ def _as_list(value: ConnectArgument | None) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list | tuple) else [str(value)] if value else []
 
 
+async def require_known_schema(database: Database) -> None:
+    """Refuse a database of a newer release. Raises CoderError `schema_newer`, `database_unreachable`."""
+    _is_current(await reached_revision(database))
+
+
 async def migrate(database: Database) -> None:
     """Apply the missing revisions. Raises CoderError `schema_newer`, `database_unreachable`."""
     current = await reached_revision(database)

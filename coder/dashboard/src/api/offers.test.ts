@@ -181,6 +181,7 @@ const VERBS: Readonly<Record<string, string>> = {
   put: "PUT",
   patch: "PATCH",
   remove: "DELETE",
+  removeIfPresent: "DELETE",
   upload: "UPLOAD",
 };
 

@@ -3,7 +3,7 @@
 import { CircleAlert, CircleCheck, X } from "lucide-react";
 import { useSyncExternalStore } from "react";
 
-import { NoAnswer } from "../api/client";
+import { reasonOf } from "../api/client";
 import { IconButton } from "./Button";
 import { cx } from "./cx";
 
@@ -37,16 +37,7 @@ function add(kind: Toast["kind"], text: string, detail = "") {
 
 export const toast = {
   done: (text: string, detail?: string) => add("good", text, detail),
-  failed: (text: string, error?: unknown) =>
-    add(
-      "error",
-      text,
-      error instanceof NoAnswer
-        ? `${error.message} ${error.detail}`.trim()
-        : error instanceof Error
-          ? error.message
-          : "",
-    ),
+  failed: (text: string, error?: unknown) => add("error", text, reasonOf(error)),
 };
 
 export function Toasts() {

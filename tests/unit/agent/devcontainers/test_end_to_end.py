@@ -14,7 +14,7 @@ from coder.net.policy import DialPolicy
 from coder.rpc.proto import provisioner_pb2
 from tests.kit.agents.container_engine import FakeEngine
 from tests.kit.agents.real_agent import running_agent
-from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.agents.scripted_agent import AgentWorld, check_links_often, eventually, workspace_world
 from tests.kit.paths import ROOT
 
 
@@ -57,6 +57,7 @@ async def test_template_starts_sub_agent(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 async def test_rebuild_replaces_sub_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_links_often(monkeypatch)
     program = tmp_path / "coder"
     program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m coder "$@"\n')
     program.chmod(0o755)

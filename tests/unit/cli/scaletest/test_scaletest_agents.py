@@ -17,7 +17,7 @@ from coder.cli.scaletest import simulated_agent
 from coder.cli.scaletest.agents import _read_tokens, _write_figures
 from coder.cli.scaletest.simulated_agent import FleetFigures, SimulatedAgent
 from coder.net.policy import DialPolicy
-from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.agents.scripted_agent import AgentWorld, check_links_often, eventually, workspace_world
 
 
 async def _connected(figures: FleetFigures) -> bool:
@@ -49,7 +49,8 @@ async def test_simulated_agent_connects_and_reports(monkeypatch: pytest.MonkeyPa
         nursery.cancel_scope.cancel()
 
 
-async def test_lost_simulated_agent_returns() -> None:
+async def test_lost_simulated_agent_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_links_often(monkeypatch)
     async with workspace_world() as scene, trio.open_nursery() as nursery:
         figures = FleetFigures()
         policy = DialPolicy(scene.world.url, token=Secret(scene.token))

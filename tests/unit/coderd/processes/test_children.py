@@ -1,10 +1,16 @@
-"""Forked processes as the supervisor sees them. They run in a process of their own: pytest has threads."""
+"""Forked processes as the supervisor sees them. They run in processes of their own: pytest has threads.
+
+Importing the server takes more than a second, so one process imports it and forks for each script.
+"""
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,15 +28,54 @@ def watch(child, until=lambda child: child.status is not None):
 """
 
 
-def outcome(script: str) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", PRELUDE + script], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+RUN_SCRIPTS = """
+import json, sys, traceback
+for line in sys.stdin:
+    order = json.loads(line)
+    forked = os.fork()
+    if not forked:
+        for number, file in ((1, "stdout"), (2, "stderr")):
+            os.dup2(os.open(order[file], os.O_WRONLY | os.O_CREAT), number)
+        status = 1
+        try:
+            exec(order["script"], globals())
+            sys.stdout.flush()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    print(os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]), flush=True)
+"""
+Outcome = Callable[[str], list[str]]
 
 
-def test_report_arrives_before_the_end() -> None:
+@pytest.fixture(scope="module")
+def scripts() -> Iterator[subprocess.Popen[str]]:
+    """Yield a process that runs each script of its input in a fork and prints the exit status."""
+    words = [sys.executable, "-c", PRELUDE + RUN_SCRIPTS]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        assert process.stdin
+        process.stdin.close()
+
+
+@pytest.fixture
+def outcome(scripts: subprocess.Popen[str], tmp_path: Path) -> Outcome:
+    """Run a script; return the lines of its stdout. Its stderr is in `tmp_path`."""
+
+    def run(script: str) -> list[str]:
+        stdout, stderr = tmp_path / "stdout", tmp_path / "stderr"
+        assert scripts.stdin and scripts.stdout
+        scripts.stdin.write(json.dumps({"script": script, "stdout": str(stdout), "stderr": str(stderr)}) + "\n")
+        scripts.stdin.flush()
+        assert scripts.stdout.readline() == "0\n", stderr.read_text()
+        return stdout.read_text().splitlines()
+
+    return run
+
+
+def test_report_arrives_before_the_end(outcome: Outcome) -> None:
     script = """
 async def run(link):
     link.send(Report("ready", access_url="http://x"))
@@ -41,7 +86,7 @@ print(child.is_ready, child.report.access_url, child.status, *child.describe_end
     assert outcome(script) == ["True http://x 0 exit ended with exit status 0"]
 
 
-def test_failure_keeps_code_and_hint() -> None:
+def test_failure_keeps_code_and_hint(outcome: Outcome) -> None:
     script = """
 async def run(link):
     raise CoderError("bad_option", "it does not work", "Try another.")
@@ -53,7 +98,7 @@ print(child.status, child.failure.code, child.failure.hint, *child.describe_end(
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
-def test_signal_is_named_as_cause(number: signal.Signals) -> None:
+def test_signal_is_named_as_cause(number: signal.Signals, outcome: Outcome) -> None:
     script = f"""
 async def run(link):
     os.kill(os.getpid(), {int(number)})
@@ -65,7 +110,7 @@ print(*child.describe_end())
     assert outcome(script) == [f"signal killed by {number.name}"]
 
 
-def test_orders_arrive_and_stop() -> None:
+def test_orders_arrive_and_stop(outcome: Outcome) -> None:
     script = """
 async def run(link):
     async with trio.open_nursery() as nursery:
@@ -83,7 +128,7 @@ print(child.status)
     assert outcome(script) == ["got one", "0"]
 
 
-def test_lost_supervisor_ends_its_processes() -> None:
+def test_lost_supervisor_ends_its_processes(outcome: Outcome) -> None:
     script = """
 async def run(link):
     async with trio.open_nursery() as nursery:
@@ -97,7 +142,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1]))
     assert outcome(script) == ["0"]
 
 
-def test_stalled_process_writes_its_stack() -> None:
+def test_stalled_process_writes_its_stack(outcome: Outcome, tmp_path: Path) -> None:
     script = """
 async def run(link):
     def standing_still():
@@ -110,8 +155,5 @@ child.kill_stalled("its loop stood still")
 watch(child)
 print(*child.describe_end())
 """
-    done = subprocess.run(
-        [sys.executable, "-c", PRELUDE + script], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.stdout == "stalled its loop stood still\n"
-    assert "in standing_still" in done.stderr
+    assert outcome(script) == ["stalled its loop stood still"]
+    assert "in standing_still" in (tmp_path / "stderr").read_text()

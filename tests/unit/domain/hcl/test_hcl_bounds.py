@@ -41,8 +41,10 @@ AMPLIFIERS = {
     "format": 'format("' + "%[1]s" * 1000 + '", long)',
     "format by width": 'format("' + "%[1]9999s" * 1000 + '", 1)',
     "formatlist": 'formatlist("%s%s", many, long)',
-    "regex": 'regex("' + "(" * 300 + "x+" + ")" * 300 + '", long)',
-    "regexall": 'regexall("' + "(" * 300 + "x+" + ")" * 300 + '", long)',
+    "regex": 'regex("' + "(" * 30 + "x+" + ")" * 30 + '", long)',
+    "regexall": 'regexall("' + "(" * 30 + "x+" + ")" * 30 + '", long)',
+    "regex of many groups": 'regex("' + "(" * 300 + "x+" + ")" * 300 + '", long)',
+    "regexall of many groups": 'regexall("' + "(" * 300 + "x+" + ")" * 300 + '", long)',
     "setproduct": "setproduct(many" + ', ["y"]' * 2000 + ")",
     "jsonencode": "jsonencode(nested)",
     "jsonencode of one text": "jsonencode(texts)",
@@ -58,12 +60,27 @@ AMPLIFIERS = {
     "can": "can(join(long, many))",
 }
 
+MANY_GROUPS = ("regex of many groups", "regexall of many groups")
+"""Four seconds of the pattern's library each: with `--soak` only."""
+WALKS = ("jsonencode", "yamlencode", "flatten", "length", "toset", "comparison", "condition")
+"""Refused after a walk over a million values, which takes four times as long while memory is measured. All share
+`weigh`, so one is measured, and the others with `--soak`."""
+MEASURED = [name for name in AMPLIFIERS if name not in (*MANY_GROUPS, *WALKS[1:])]
+
 
 def scope() -> EvaluationScope:
     return EvaluationScope(NAMES, FUNCTIONS)
 
 
-@pytest.mark.parametrize("name", AMPLIFIERS)
+@pytest.mark.parametrize("name", WALKS[1:])
+def test_walks_of_values_are_refused(name: str) -> None:
+    with pytest.raises(TooMuchError):
+        evaluate(parse_expression_untrusted(AMPLIFIERS[name]), scope())
+
+
+@pytest.mark.parametrize(
+    "name", [*MEASURED, *(pytest.param(name, marks=pytest.mark.soak) for name in (*MANY_GROUPS, *WALKS[1:]))]
+)
 def test_amplifying_expressions_are_refused(name: str) -> None:
     expression, own = parse_expression_untrusted(AMPLIFIERS[name]), scope()
     tracemalloc.start()

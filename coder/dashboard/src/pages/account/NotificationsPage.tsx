@@ -69,8 +69,10 @@ export function NotificationsPage() {
           }}
         />
       ) : null}
-      {!failed && (preferences.isPending || system.isPending) ? <SkeletonRows rows={6} /> : null}
-      {!failed && preferences.data && system.data ? (
+      {!failed && (preferences.isPending || system.isPending || custom.isPending) ? (
+        <SkeletonRows rows={6} />
+      ) : null}
+      {!failed && preferences.data && system.data && custom.data ? (
         templates.length === 0 ? (
           <Empty icon={Bell} title="No notifications">
             This deployment sends no notifications.

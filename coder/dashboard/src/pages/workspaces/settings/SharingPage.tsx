@@ -28,18 +28,18 @@ export function SharingPage() {
   const [text, setText] = useState("");
   const settings = useQuery(sharingSettings(workspace.organization_id)).data;
   const acl = useQuery(workspaceAcl(workspace.id));
-  const users =
-    useQuery({
-      queryKey: ["users", "search", text],
-      queryFn: () => get<GetUsersResponse>(withQuery("/api/v2/users", { q: text, limit: 25 })),
-      retry: false,
-    }).data?.users ?? [];
-  const groups =
-    useQuery({
-      queryKey: ["organizations", workspace.organization_id, "groups"],
-      queryFn: () => get<Group[]>(`/api/v2/organizations/${workspace.organization_id}/groups`),
-      retry: false,
-    }).data ?? [];
+  const userSearch = useQuery({
+    queryKey: ["users", "search", text],
+    queryFn: () => get<GetUsersResponse>(withQuery("/api/v2/users", { q: text, limit: 25 })),
+    retry: false,
+  });
+  const users = userSearch.data?.users ?? [];
+  const groupList = useQuery({
+    queryKey: ["organizations", workspace.organization_id, "groups"],
+    queryFn: () => get<Group[]>(`/api/v2/organizations/${workspace.organization_id}/groups`),
+    retry: false,
+  });
+  const groups = groupList.data ?? [];
   const results: Omit<Entry, "role">[] = [
     ...groups
       .filter((group) => groupName(group).toLowerCase().includes(text.toLowerCase()))
@@ -101,6 +101,9 @@ export function SharingPage() {
             roles={ROLES}
             results={results}
             onSearch={setText}
+            searchError={
+              [userSearch, groupList].find((query) => query.isLoadingError)?.error ?? null
+            }
             onChange={change}
             emptyText="Only the owner can use this workspace. Add a user or a group above."
           />
