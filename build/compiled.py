@@ -31,6 +31,17 @@ ALSO = ("coder/mesh/drivers/udp.py",)
 """Modules of the drivers that run for every datagram and are not coroutines."""
 EXTENSIONS = ("coder/mesh/core/crypto/_batch_cipher.c",)
 """Modules in C. Their users do without where they are missing, so the wheel has none."""
+LIBRARIES = (
+    "_cffi_backend",
+    "cryptography.hazmat.bindings._rust",
+    "google._upb._message",
+    "greenlet._greenlet",
+    "msgspec._core",
+    "nacl._sodium",
+    "yaml._yaml",
+)
+"""Native modules of packages that are imported, too: one compiled against an older library than its own fails only when
+it is loaded."""
 PLAIN = {
     "coder/mesh/core/crypto/keys.py": "a class that inherits from bytes",
     "coder/mesh/core/wire/derp.py": "frames are values made a few times a connection; packets never become one",
@@ -171,9 +182,14 @@ def extension_names() -> list[str]:
     return module_names(EXTENSIONS)
 
 
+def library_names(folder: Path) -> list[str]:
+    """Return the native modules of `LIBRARIES` that a program's folder has."""
+    return [name for name in LIBRARIES if any(folder.glob(f"_internal/{name.replace('.', '/')}.*so"))]
+
+
 def check_program(folder: Path, emulator: Sequence[str] = (), *, each_first: bool = True) -> None:
     """Run check_imports in a folder of modules.convert, whose program can require an emulator."""
-    names = [*module_names(hot_modules())[: None if each_first else 1], *extension_names()]
+    names = [*module_names(hot_modules())[: None if each_first else 1], *extension_names(), *library_names(folder)]
     env = check.environment(folder / "_internal")
 
     def ask(name: str) -> subprocess.CompletedProcess[bytes]:

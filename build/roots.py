@@ -94,7 +94,8 @@ class Platform:
         if self.cross:
             foreign = tuple(f"{name}:{self.cross}" for name in (*FOREIGN, *self.libraries))
             compilers = ("gcc", "g++") if self.compiled else ("gcc",)
-            return (*CROSS, *(f"{name}-{libc.TRIPLES[self.processor]}" for name in compilers), *foreign)
+            tools = ("make",) if self.compiled else ()
+            return (*CROSS, *tools, *(f"{name}-{libc.TRIPLES[self.processor]}" for name in compilers), *foreign)
         return (*PACKAGES, *OWN_PYTHON)
 
 
@@ -123,7 +124,7 @@ PLATFORMS = {
         cross="armhf",
         wheels="armv7l-manylinux_2_36",
         compiled=("cffi", "greenlet", "msgspec", "protobuf", "pynacl", "pyyaml", "wcwidth"),
-        libraries=("libffi-dev", "libsodium-dev", "libyaml-dev"),
+        libraries=("libffi-dev", "libyaml-dev"),
     ),
 }
 
@@ -189,6 +190,7 @@ def build_one(name: str, platform: Platform, out: Path, flags: list[str]) -> Non
         once(root, "emulator", lambda: install_emulator(root, name.removeprefix("linux-")), of=[EMULATORS])
     copy_sources(target)
     made_of = (*requirements(platform), *platform.compiled, *BUILD_WITH, *pins())
+    made_of += ((ROOT / "build/wheels.py").read_text(),) if platform.cross else ()  # how they are compiled
     once(root, "packages", lambda: install(root, platform), of=made_of)
     command = ["env", "-C", "/build", "PYTHONPATH=/build", "/venv/bin/python", "build/build.py", "--out", "/build/out"]
     # The dashboard is copied with the sources; compiled modules outlive them.

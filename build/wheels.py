@@ -23,6 +23,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 import foreign
+import libc
 
 OLDEST = 17
 "First glibc version (2.17) that wheel tags contain."
@@ -91,8 +92,15 @@ def compiled(requirements: list[str], machine: str, work: Path) -> list[Path]:
 
 def cross_environment(machine: str) -> dict[str, str]:
     """Return the environment with additional variables that our packages' builds read."""
-    # The libraries are Debian's; this machine's wheels contain them.
-    return {**foreign.python_environment(machine), "SODIUM_INSTALL": "system", "PYYAML_FORCE_LIBYAML": "1"}
+    return {
+        **foreign.python_environment(machine),
+        # Debian's library; this machine's wheel contains it.
+        "PYYAML_FORCE_LIBYAML": "1",
+        # PyNaCl's own sources of libsodium: Debian's is older than its bindings, and they would not load. configure
+        # reads the processor from this variable; the library's tests cannot run here.
+        "host_alias": libc.TRIPLES[machine],
+        "LIBSODIUM_MAKE_ARGS": "check_PROGRAMS= TESTS=",
+    }
 
 
 def pip(python: str, *arguments: str, env: dict[str, str] | None = None) -> None:

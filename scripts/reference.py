@@ -92,7 +92,7 @@ def _option_table(options: Iterable[Option]) -> str:
 
 def _command_part(words: str, command: Command[Options]) -> str:
     usage = f"coder {words} {'[flags] ' if command.options else ''}{command.usage}".rstrip()
-    lines = [f"## coder {words}\n", f"{command.summary}.\n", f"```text\n{usage}\n```\n"]
+    lines = [f"## coder {words}\n", f"{command.summary.rstrip('.')}.\n", f"```text\n{usage}\n```\n"]
     if aliases := aliases_of(words):
         lines.append(f"Aliases: {', '.join(map(code, aliases))}.\n")
     if command.long:
@@ -112,7 +112,7 @@ def _command_part(words: str, command: Command[Options]) -> str:
 
 def _group_part(words: str) -> str:
     rows = [(code(word), cell(text)) for word, text in children(words)]
-    return f"## coder {words}\n\n{GROUPS[words]}.\n\n{table(('subcommand', 'purpose'), rows)}"
+    return f"## coder {words}\n\n{GROUPS[words].rstrip('.')}.\n\n{table(('subcommand', 'purpose'), rows)}"
 
 
 def commands_page() -> str:

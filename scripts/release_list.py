@@ -11,6 +11,7 @@ from pathlib import Path
 
 from coder.api.site.release_list import LIST_NAME, Release, newest_release, parse_release_list
 from coder.base.atomic_file import write_atomically
+from coder.domain.agents.version_order import canonical
 
 NOTES, SIGNATURE = "RELEASE_NOTES.md", "SHA256SUMS.minisig"
 _REVISION = re.compile(r"coder/coderd/store/migrations/versions/(\d{4})_\w+\.py")
@@ -42,7 +43,7 @@ def entry(place: Path) -> dict[str, str]:
     version = title[1] if title else place.name
     notes = re.split(r"(?m)^## (?:Files|Verify)$", text[title.end() if title else 0 :])[0].strip()
     found = {
-        "version": f"v{version.removeprefix('v')}",
+        "version": canonical(version),
         "folder": place.name,
         "notes": notes,
         "schema_revision": schema_revision(place),

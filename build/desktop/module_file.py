@@ -4,6 +4,7 @@ Compiled into the program's folder as `_modules`; build/finder.py imports from i
 memory, because Windows does not remove a mapped file.
 """
 
+import _thread
 import marshal
 import sys
 
@@ -29,6 +30,8 @@ def _open(path):  # type: ignore[no-untyped-def]
     return file
 
 
+_place = _thread.allocate_lock()
+"Held between moving the file's position and reading: imports run in several threads."
 _file = _open(f"{sys.path[0]}/modules.bin")  # type: ignore[no-untyped-call]
 
 
@@ -43,8 +46,10 @@ def code(name: str):  # type: ignore[no-untyped-def]
     entry = _index.get(name)
     if entry is None or not entry[2]:
         return None
-    _file.seek(entry[1])
-    return marshal.loads(_file.read(entry[2]))  # noqa: S302 - this build's own
+    with _place:
+        _file.seek(entry[1])
+        data = _file.read(entry[2])
+    return marshal.loads(data)  # noqa: S302 - this build's own
 
 
 def function(text: str) -> None:

@@ -87,7 +87,7 @@ class ServerConnection:
         path = f"/api/v2/workspaceagents/me/rpc?version={API_VERSION}&role=agent"
         socket = await connect_websocket(policy, path)
         try:
-            async with open_session(socket, "client") as session:
+            async with open_session(socket, "client", patient=True) as session:
                 await self._serve(session, on_manifest)
         finally:
             with trio.CancelScope(shield=True):

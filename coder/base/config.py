@@ -138,7 +138,8 @@ def _convert(option: Option, raw: OptionValue, source: Source) -> OptionValue:
     try:
         value = _CONVERTERS[option.kind](raw)
     except (ValueError, TypeError, CoderError) as error:
-        masked = "***" if option.secret else quoted(raw)
+        has_login = isinstance(raw, str) and "://" in raw and "@" in raw
+        masked = "***" if option.secret or has_login else quoted(raw)
         raise CoderError("bad_option", f"{source_name}: {masked} is not a valid {option.kind}", option.help) from error
     if option.secret and source == "env" and isinstance(value, str):
         value = value.rstrip("\r\n")  # of the file that a secret store made the variable from

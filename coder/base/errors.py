@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 _MAX_PARTS = 4
 "Sentences of a chain that one line shows."
 DATABASE_AWAY = "database_away"
 """Code of the error that the database does not answer: temporary, unlike every other failure of a request or call."""
+DATABASE_FULL = "database_full"
+DATABASE_OUTAGES: Mapping[str, str] = MappingProxyType(
+    {
+        DATABASE_AWAY: "does not answer",
+        DATABASE_FULL: "has no room left on its disk",
+        "database_memory": "has no memory left",
+        "database_connections": "accepts no more connections",
+        "database_resources": "lacks a resource of its machine",
+    }
+)
+"""Codes of temporary failures of the database -> what it does, for users. A repetition of the work is expected."""
 
 
 class CoderError(Exception):
@@ -43,14 +56,17 @@ def causes(error: BaseException, *, with_context: bool = False) -> Iterator[Base
         following = following.__cause__ if following.__cause__ is not None else context
 
 
-def is_database_away(error: BaseException) -> bool:
-    """Return whether an error, its causes or a member of its group mean that the database does not answer."""
+def find_outage(error: BaseException) -> str:
+    """Return the code of the temporary failure of the database that an error, its causes or a member of its group mean;
+    empty for other errors."""
     for cause in causes(error):
-        if isinstance(cause, CoderError) and cause.code == DATABASE_AWAY:
-            return True
-        if isinstance(cause, BaseExceptionGroup) and any(is_database_away(inner) for inner in cause.exceptions):
-            return True
-    return False
+        if isinstance(cause, CoderError) and cause.code in DATABASE_OUTAGES:
+            return cause.code
+        if isinstance(cause, BaseExceptionGroup):
+            for inner in cause.exceptions:
+                if outage := find_outage(inner):
+                    return outage
+    return ""
 
 
 def explain_error(error: BaseException, *, with_hint: bool = True) -> str:
@@ -63,7 +79,10 @@ def explain_error(error: BaseException, *, with_hint: bool = True) -> str:
 
 
 def _is_for_programmers(error: BaseException) -> bool:
-    """Return whether an error's text is for programmers: SQL with its parameters, OpenSSL's codes."""
+    """Return whether an error's text is for programmers: SQL with its parameters, OpenSSL's codes, Trio's summary of
+    the addresses it tried."""
+    if isinstance(error, OSError) and str(error).startswith("all attempts to connect to "):
+        return True
     return type(error).__module__.partition(".")[0] in {"sqlalchemy", "asyncpg", "alembic", "ssl"}
 
 
@@ -73,6 +92,8 @@ def _sentence(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(_sentence(inner) for inner in error.exceptions)
     if isinstance(error, OSError) and error.strerror and error.errno is not None:
+        if error.strerror.startswith("Error connecting to ("):  # Trio's text with a Python tuple
+            return os.strerror(error.errno)
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     text = str(error)
     return text or type(error).__name__

@@ -1,7 +1,7 @@
 """Structured logs: one event with fields, written to any number of sinks (human text, JSON lines).
 
 This module does not decide what is worth logging. `Secret` values print as `***`; as a second safeguard, fields named
-like a token, password, secret or key are masked.
+like a token, password, secret or key are masked, and so is the user information of addresses in any field.
 """
 
 from __future__ import annotations
@@ -66,6 +66,10 @@ class _Written:
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, other line ends, bidirectional controls, lone surrogates."""
+
+
+_USER_INFORMATION = re.compile(r"://[^/\s\"'<>]*@")
+"""User name and password of an address, up to the last @ of its authority."""
 
 
 class Logger:
@@ -228,10 +232,15 @@ def _shown(name: str, value: LogValue) -> str | int | float | bool | None:
         # the group's own text names none of them
         return "; ".join(str(_shown(name, inner)) for inner in value.exceptions)
     if isinstance(value, BaseException):
-        return f"{type(value).__name__}: {value}"
-    if isinstance(value, str | int | float | bool) or value is None:
+        return _without_logins(f"{type(value).__name__}: {value}")
+    if isinstance(value, int | float | bool) or value is None:
         return value
-    return str(value)
+    return _without_logins(str(value))
+
+
+def _without_logins(text: str) -> str:
+    """Return the text without the user information of its addresses."""
+    return _USER_INFORMATION.sub("://***@", text) if "@" in text and "://" in text else text
 
 
 def _line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Limit of open files of this process: raised to the system's maximum, and reset for its children.
+"""Limit of open files of this process: raised to the system's maximum, reset for its children, and logged when reached.
 
 Every connection is a file. Systems give a process 1024 of them (the soft limit) and let it raise that (up to the hard
 limit); the low number exists for programs that wait by `select`, which supports no higher ones. So every child gets the
@@ -8,10 +8,15 @@ syscall/exec_unix.go for children).
 
 from __future__ import annotations
 
+import logging
+import math
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from coder.base.log import get_logger
 
 if sys.platform != "win32":
     import resource
@@ -21,6 +26,10 @@ MAX_OPEN_FILES = 1 << 20
 hundred kilobytes a connection memory ends first."""
 MACOS_LIMIT = 10_240
 "Limit of macOS (OPEN_MAX), where the hard limit is unlimited and the kernel rejects the number above."
+
+LOG_EVERY = 60.0
+"""Seconds between two log lines about listeners of a process that has no descriptor left."""
+_log = get_logger("listeners")
 
 _original_popen = subprocess.Popen.__init__
 _original: int | None = None
@@ -83,3 +92,29 @@ def _start(
             preexec_fn()
 
     _original_popen(process, *arguments, preexec_fn=prepare, **options)  # type: ignore[call-overload]
+
+
+class _Summary(logging.Filter):
+    """Filter of trio's logger: drops its records, and writes a line of ours once in a while.
+
+    `trio.serve_listeners` writes a traceback ten times a second while `accept` fails, which fills a disk.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._logged_at = -math.inf
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now = time.monotonic()
+        if now - self._logged_at >= LOG_EVERY:
+            self._logged_at = now
+            _log.error("no connection can be accepted for now", error=record.exc_info[1] if record.exc_info else "")
+        return False
+
+
+_summary = _Summary()
+
+
+def summarize_full_listeners() -> None:
+    """Replace trio's tracebacks in this process."""
+    logging.getLogger("trio.serve_listeners").addFilter(_summary)

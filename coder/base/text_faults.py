@@ -11,11 +11,13 @@ from collections.abc import Callable
 
 _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}")
 _USER = re.compile(r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")
+_PASSWORD = re.compile(r"(//[^/:@]*):[^/]*@")
 
 
 def url_fault(value: str) -> str:
-    """Return the fault in the words of Go's net/url, which accepts nearly everything as a path."""
-    prefix = f'parse "{value}": '
+    """Return the fault in the words of Go's net/url, which accepts nearly everything as a path; without a password."""
+    shown = _PASSWORD.sub(r"\1:***@", value)
+    prefix = f'parse "{shown}": '
     if any(ord(letter) < 0x20 or ord(letter) == 0x7F for letter in value):
         return f"{prefix}net/url: invalid control character in URL"
     before, _, fragment = value.partition("#")

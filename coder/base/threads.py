@@ -17,6 +17,8 @@ from typing import TypeVar, TypeVarTuple
 
 import trio
 
+from coder.base.open_files import summarize_full_listeners
+
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
@@ -33,8 +35,9 @@ class NoThreadError(OSError, RuntimeError):
 
 
 def run_trio(main: Callable[[*Arguments], Awaitable[Result]], *arguments: *Arguments) -> Result:
-    """Run `trio.run` with refused threads as NoThreadError."""
+    """Run `trio.run` with refused threads as NoThreadError, and one log line for full listeners."""
     convert_thread_refusals()
+    summarize_full_listeners()
     return trio.run(main, *arguments)
 
 

@@ -170,7 +170,7 @@ async def join_agent(
         socket = await connect_websocket(policy, resume_path, headers=headers)
         facts.coordination = socket.transport
         try:
-            async with open_session(socket, "client") as opened:
+            async with open_session(socket, "client", patient=True) as opened:
                 yield opened
         finally:
             with trio.CancelScope(shield=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
@@ -18,7 +17,7 @@ from trio_asyncio import aio_as_trio
 from coder.base.errors import CoderError
 from coder.client.gpg import Finished, forward_gpg
 from coder.client.standard_streams import StandardInput, StandardOutput
-from coder.client.terminal_mode import raw_terminal, terminal_size
+from coder.client.terminal_mode import raw_terminal, terminal_size, watch_size
 from coder.net.ssh_library import asyncssh
 from coder.net.ssh_transport import StreamTransport
 
@@ -168,11 +167,10 @@ async def _drain(process: asyncssh.SSHClientProcess[bytes]) -> bool:
 
 
 async def _watch_size(process: asyncssh.SSHClientProcess[bytes]) -> None:
-    if not hasattr(signal, "SIGWINCH"):
-        return
-    with trio.open_signal_receiver(signal.SIGWINCH) as signals:
-        async for _ in signals:
-            process.change_terminal_size(*terminal_size())
+    async def report(columns: int, lines: int) -> None:
+        process.change_terminal_size(columns, lines)
+
+    await watch_size(report)
 
 
 async def _forward(connection: asyncssh.SSHClientConnection, listen: str, target: str) -> None:

@@ -1,11 +1,13 @@
 """Standard input and output of this process as trio streams.
 
 The event loop drives pipes and sockets (an SSH ProxyCommand). Files and terminals use a thread, because they cannot be
-polled or must not become non-blocking for the shell that shares them.
+polled or must not become non-blocking for the shell that shares them. On Windows all use a thread: its pipes of
+standard streams cannot be polled either.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import stat
@@ -13,8 +15,15 @@ import sys
 
 import trio
 
-if sys.platform != "win32":
+if sys.platform == "win32":
+    from coder.client.windows_console import read_input
+else:
     import fcntl
+
+    def read_input() -> bytes:
+        """Wait for some bytes of standard input; b'' at its end. Raises OSError."""
+        return os.read(0, CHUNK)
+
 
 CHUNK = 256 << 10
 PIPE = 256 << 10
@@ -24,6 +33,8 @@ with many sessions."""
 
 def _pollable(descriptor: int) -> bool:
     mode = os.fstat(descriptor).st_mode
+    if not hasattr(trio.lowlevel, "FdStream"):  # Windows
+        return False
     if stat.S_ISFIFO(mode):
         _widen(descriptor)
         return True
@@ -50,7 +61,7 @@ class StandardInput:
         """Read some bytes; b'' at the end of input."""
         if self._stream is not None:
             return bytes(await self._stream.receive_some(CHUNK))
-        return await trio.to_thread.run_sync(os.read, 0, CHUNK, abandon_on_cancel=True)
+        return await trio.to_thread.run_sync(read_input, abandon_on_cancel=True)
 
     async def aclose(self) -> None:
         if self._stream is not None:
@@ -71,7 +82,12 @@ class StandardOutput:
             return
         view = memoryview(data)
         while view:
-            written = await trio.to_thread.run_sync(os.write, self._descriptor, view)
+            try:
+                written = await trio.to_thread.run_sync(os.write, self._descriptor, view)
+            except OSError as error:
+                if error.errno == errno.EINVAL:  # of Windows, for a pipe whose reader has closed it
+                    raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from error
+                raise
             view = view[written:]
 
     async def wait_abandoned(self) -> None:

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+
+import trio
+
+if sys.platform == "win32":
+    from coder.client.windows_console import raw_console
+
+SIZE_INTERVAL = 1.0
+"Seconds between looks at the size where no signal tells a change (Windows), as the original's (ssh_windows.go)."
 
 
 def terminal_size() -> tuple[int, int]:
@@ -19,11 +28,30 @@ def terminal_size() -> tuple[int, int]:
     return 80, 24
 
 
+async def watch_size(report: Callable[[int, int], Awaitable[None]]) -> None:
+    """Call `report` with columns and lines after each change of the terminal's size, until cancelled."""
+    if hasattr(signal, "SIGWINCH"):
+        with trio.open_signal_receiver(signal.SIGWINCH) as signals:
+            async for _ in signals:
+                await report(*terminal_size())
+        return
+    known = terminal_size()
+    while True:
+        await trio.sleep(SIZE_INTERVAL)
+        if (size := terminal_size()) != known:
+            known = size
+            await report(*size)
+
+
 @contextmanager
 def raw_terminal(tty: bool) -> Iterator[None]:
     """Set raw mode, so that keystrokes reach the workspace unchanged; always restore the terminal afterwards."""
     if not tty or not sys.stdin.isatty():
         yield
+        return
+    if sys.platform == "win32":
+        with raw_console():
+            yield
         return
     import termios
     import tty as terminal

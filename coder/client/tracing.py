@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 from coder.base import log
 from coder.base.caller import parent_pid
 from coder.base.errors import CoderError
+from coder.base.files.private_files import open_private
 from coder.mesh.description import Tap, TraceFields
 from coder.mesh.trace import PcapWriter, Trace
 from coder.net.request_log import REQUESTS
@@ -22,9 +24,10 @@ _requests = log.get_logger("requests")
 
 @contextmanager
 def open_capture(path: str) -> Iterator[Tap]:
-    """Return a tap that writes to a pcap file. Raise CoderError if the file cannot be created."""
+    """Return a tap that writes to a pcap file, which only its owner can read: it has the packets before encryption.
+    Raise CoderError if the file cannot be created."""
     try:
-        file = Path(path).open("wb")  # noqa: SIM115 - closed below
+        file = os.fdopen(open_private(Path(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb")
     except OSError as error:
         raise CoderError("pcap", f"cannot write the capture file {path}", "Choose a writable path.") from error
     with file:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import json
-import signal
 from dataclasses import dataclass
 from urllib.parse import urlencode
 from uuid import UUID
@@ -16,7 +15,7 @@ from uuid import UUID
 import trio
 
 from coder.client.standard_streams import StandardInput, StandardOutput
-from coder.client.terminal_mode import raw_terminal, terminal_size
+from coder.client.terminal_mode import raw_terminal, terminal_size, watch_size
 from coder.net.policy import DialPolicy
 from coder.net.websocket import WebSocketStream, connect_websocket
 
@@ -68,15 +67,13 @@ async def _feed(stream: WebSocketStream) -> None:
 
 
 async def _tell_size(stream: WebSocketStream) -> None:
-    if not hasattr(signal, "SIGWINCH"):
-        return
-    with trio.open_signal_receiver(signal.SIGWINCH) as signals:
-        async for _ in signals:
-            width, height = terminal_size()
-            try:
-                await stream.send_message(json.dumps({"height": height, "width": width}).encode())
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                return  # as in `_feed`
+    async def report(columns: int, lines: int) -> None:
+        await stream.send_message(json.dumps({"height": lines, "width": columns}).encode())
+
+    try:
+        await watch_size(report)
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        pass  # as in `_feed`
 
 
 async def _drain(stream: WebSocketStream) -> None:

@@ -117,6 +117,9 @@ DUTY_OF: dict[Callable[[Context], Awaitable[None]], Duty] = {
 }
 """Parts and loops that only the process with a duty runs. All others run in every process of a server."""
 
+BINDING_PARTS = frozenset({metrics_endpoint.run, profiles.run, wireguard_gateway.run})
+"""Parts that bind a port of the server. A process that replaces a living one starts them when that has ended."""
+
 ENDPOINTS = (provisioners, agents, coordination, relay_endpoint, proxies)
 """Modules of `coderd/rpc_endpoints` with `def register(table: EndpointTable)`."""
 
@@ -244,7 +247,10 @@ async def _serving(
             context = await new_context(config, database, nursery, clock, urls[0], process)
             start_services(context.services, nursery)
             for run_part in filter(partial(_is_run_here, process), PARTS):
-                await nursery.start(run_part, context)
+                if run_part in BINDING_PARTS and process.ports_free is not None and not process.ports_free.is_set():
+                    nursery.start_soon(_run_when_ports_are_free, run_part, context)
+                else:
+                    await nursery.start(run_part, context)
             server = _http_server(context, application)
             accepting = [listener for _, listener in listeners] if process.has("http") else []
             await nursery.start(server.serve, accepting, context.stopping)
@@ -253,7 +259,7 @@ async def _serving(
                 nursery.start_soon(context.services.api.oidc.report_at_start)
             for run_loop in filter(partial(_is_run_here, process), LOOPS):
                 nursery.start_soon(run_loop, context)
-            daemons_left = trio.Event()
+            daemons_left = process.idle
             if provisioner_factory is not None and config.provisioner_daemons > 0 and process.has("daemons"):
                 nursery.start_soon(_run_daemons, provisioner_factory, context, daemons_left)
                 nursery.start_soon(context.services.api.sandbox.warm)
@@ -271,6 +277,11 @@ async def _serving(
                     with trio.move_on_after(DRAIN_TIME):
                         await daemons_left.wait()
                 nursery.cancel_scope.cancel()
+
+
+async def _run_when_ports_are_free(run_part: Callable[[Context], Awaitable[None]], context: Context) -> None:
+    await context.process.wait_ports_free()
+    await run_part(context)
 
 
 def _is_run_here(process: ThisProcess, run: Callable[[Context], Awaitable[None]]) -> bool:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar, overload
 from urllib.parse import urlsplit
 
 from coder.base.json_types import Json
-from coder.net.blocking_http import BadAnswerError, DisconnectedError, HttpConnection, TunnelRefusedError
+from coder.net.blocking_http import (
+    MAX_BODY,
+    BadAnswerError,
+    DisconnectedError,
+    HttpConnection,
+    TooLargeError,
+    TunnelRefusedError,
+)
 from coder.net.errors import NetError, not_an_answer, proxy_refusal, refused_request, tls_failure
 from coder.net.policy import (
     DialPolicy,
@@ -76,10 +84,11 @@ class BlockingClient:
         body: bytes | None = None,
         headers: tuple[tuple[str, str], ...] = (),
         expect: tuple[int, ...] = (200, 201, 202, 204, 304),
+        limit: int = MAX_BODY,
     ) -> HttpAnswer:
-        """Send a request.
+        """Send a request; return its whole answer, of at most `limit` bytes.
 
-        Raises HttpError for a status not in `expect`, NetError when there is no usable connection.
+        Raises HttpError for a status not in `expect`, NetError for a larger answer and without a usable connection.
         """
         fields = dict(common_headers(self.policy)) | dict(headers)
         if json is not None:
@@ -89,7 +98,7 @@ class BlockingClient:
             fields["Content-Type"] = "application/json"
         began, status = monotonic(), 0
         try:
-            answer = self._exchange(method, self.policy.origin.path.rstrip("/") + path, body, fields)
+            answer = self._exchange(method, self.policy.origin.path.rstrip("/") + path, body, fields, limit)
             status = answer.status
             REQUESTS.record_answer(answer.headers)
         finally:
@@ -98,19 +107,23 @@ class BlockingClient:
             raise refused_request(method, path, status, answer.body)
         return answer
 
-    def _exchange(self, method: str, target: str, body: bytes | None, fields: dict[str, str]) -> HttpAnswer:
+    def _exchange(self, method: str, target: str, body: bytes | None, fields: dict[str, str], limit: int) -> HttpAnswer:
         if proxy_for(self.policy, self.policy.origin.hostname or "", self.policy.origin.scheme).startswith("https:"):
-            return self._exchange_by_tls_proxy(method, target, body, fields)
+            return self._exchange_by_tls_proxy(method, target, body, fields, limit)
         is_fresh = self._connection is None
         prefix, extra = forwarding(self.policy)
         try:
             connection = self._connection = self._connection or self._open()
-            status, headers, data, is_kept = connection.exchange(method, prefix + target, fields | dict(extra), body)
+            sent = fields | dict(extra)
+            status, headers, data, is_kept = connection.exchange(method, prefix + target, sent, body, limit)
+        except TooLargeError:
+            self.close()
+            raise _too_large(self.policy, target, limit) from None
         except (BadAnswerError, TunnelRefusedError, OSError) as error:
             self.close()
             if not is_fresh and isinstance(error, DisconnectedError | BrokenPipeError | ConnectionResetError):
                 # The server closed a kept connection meanwhile; a fresh one decides.
-                return self._exchange(method, target, body, fields)
+                return self._exchange(method, target, body, fields, limit)
             failure = _failure(self.policy, f'{method.title()} "{_masked_url(self.policy, target)}"', error)
             raise failure from (None if failure.code == "unreachable" else error)  # its message says everything
         if not is_kept:
@@ -140,9 +153,12 @@ class BlockingClient:
         return HttpConnection(address, timeout=REQUEST_TIMEOUT, tls=tls, tunnel=tunnel, server_name=host)
 
     def _exchange_by_tls_proxy(
-        self, method: str, target: str, body: bytes | None, fields: dict[str, str]
+        self, method: str, target: str, body: bytes | None, fields: dict[str, str], limit: int
     ) -> HttpAnswer:
-        """Send through a proxy that itself uses TLS: http.client cannot do TLS inside of TLS, our own client can."""
+        """Send through a proxy that itself uses TLS: this client cannot do TLS inside of TLS, the other one can. Time
+        limits are per step here, too: a program of 50 MB takes minutes on a slow line."""
+        import trio
+
         from coder.base.threads import run_trio
         from coder.net.http1 import HttpClient
 
@@ -151,12 +167,29 @@ class BlockingClient:
         path = target.removeprefix(self.policy.origin.path.rstrip("/"))
 
         async def once() -> HttpAnswer:
-            async with HttpClient(self.policy) as client:
-                every = tuple(range(200, 600))
-                answer = await client.request(method, path, body=body, headers=own_headers, expect=every)
-                return HttpAnswer(answer.status, dict(answer.headers), answer.body)
+            content = bytearray()
+            async with (
+                HttpClient(self.policy) as client,
+                client.stream(method, path, body=body, headers=own_headers, head_timeout=REQUEST_TIMEOUT) as answer,
+                aclosing(answer.chunks()) as chunks,
+            ):
+                while True:
+                    with trio.move_on_after(REQUEST_TIMEOUT) as scope:
+                        chunk = await anext(chunks, None)
+                    if scope.cancelled_caught:
+                        raise NetError("timeout", f"{self.policy.origin.hostname} did not answer in time")
+                    if chunk is None:
+                        break
+                    if len(content) + len(chunk) > limit:
+                        raise _too_large(self.policy, target, limit)
+                    content += chunk
+            return HttpAnswer(answer.status, dict(answer.headers), bytes(content))
 
         return run_trio(once)
+
+
+def _too_large(policy: DialPolicy, target: str, limit: int) -> NetError:
+    return NetError("protocol", f"the answer of {_masked_url(policy, target)} is larger than {limit} bytes")
 
 
 def _masked_url(policy: DialPolicy, target: str) -> str:

@@ -29,6 +29,10 @@ class BadAnswerError(Exception):
     """The answer is not HTTP/1.1, or ended too early."""
 
 
+class TooLargeError(BadAnswerError):
+    """The body is longer than the caller's limit."""
+
+
 class DisconnectedError(BadAnswerError):
     """No byte of an answer arrived: a kept connection was closed meanwhile."""
 
@@ -76,9 +80,10 @@ class HttpConnection:
         self._socket.close()
 
     def exchange(
-        self, method: str, target: str, fields: dict[str, str], body: bytes | None
+        self, method: str, target: str, fields: dict[str, str], body: bytes | None, limit: int = MAX_BODY
     ) -> tuple[int, dict[str, str], bytes, bool]:
-        """Send a request; return status, headers (lower case), body, and whether the connection can be kept."""
+        """Send a request; return status, headers (lower case), body of at most `limit` bytes, and whether the
+        connection can be kept."""
         if body is not None or method in {"POST", "PUT", "PATCH"}:
             fields = {**fields, "Content-Length": str(len(body or b""))}
         self._send(f"{method} {target} HTTP/1.1", fields, body or b"")
@@ -93,10 +98,10 @@ class HttpConnection:
         if method == "HEAD" or status in {204, 304}:
             return status, headers, b"", is_kept
         if "chunked" in headers.get("transfer-encoding", "").lower():
-            return status, headers, self._chunks(), is_kept
+            return status, headers, self._chunks(limit), is_kept
         if "content-length" in headers:
-            return status, headers, self._exactly(_number(headers["content-length"], 10)), is_kept
-        return status, headers, self._until_the_end(), False
+            return status, headers, self._exactly(_number(headers["content-length"], 10), limit), is_kept
+        return status, headers, self._until_the_end(limit), False
 
     def _send(self, first: str, fields: dict[str, str], body: bytes) -> None:
         lines = [first, *(f"{name}: {value}" for name, value in fields.items())]
@@ -148,27 +153,25 @@ class HttpConnection:
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
         return headers
 
-    def _chunks(self) -> bytes:
+    def _chunks(self, limit: int) -> bytes:
         body = bytearray()
         while size := _number(self._line().partition(";")[0], 16):
-            if len(body) + size > MAX_BODY:
-                raise BadAnswerError("the body is too long")
-            body += self._exactly(size)
+            body += self._exactly(size, limit - len(body))
             self._line()
         self._headers()  # trailers
         return bytes(body)
 
-    def _until_the_end(self) -> bytes:
+    def _until_the_end(self, limit: int) -> bytes:
         body = bytearray()
-        while data := self._reader.read(CHUNK):
+        while data := self._reader.read(min(CHUNK, limit + 1 - len(body))):
             body += data
-            if len(body) > MAX_BODY:
-                raise BadAnswerError("the body is too long")
+            if len(body) > limit:
+                raise TooLargeError("the body is too long")
         return bytes(body)
 
-    def _exactly(self, size: int) -> bytes:
-        if size > MAX_BODY:
-            raise BadAnswerError("the body is too long")
+    def _exactly(self, size: int, limit: int) -> bytes:
+        if size > limit:
+            raise TooLargeError("the body is too long")
         data: bytes = self._reader.read(size)
         if len(data) != size:
             raise BadAnswerError("the body ended too early")

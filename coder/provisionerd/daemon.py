@@ -52,6 +52,8 @@ async def _ignore_session(_session: Session) -> None:
 DRAIN = OVERLAY + "Drain"
 _CANCEL_ANSWER = 5.0
 "Seconds a draining daemon waits for the server to withdraw its offer of a job."
+_LEFTOVER_TRIES = 6
+"Attempts to read the directories of a former process."
 _FATAL = frozenset({400, 401, 403, 404})
 "HTTP statuses that a retry will not change."
 
@@ -153,7 +155,7 @@ async def _take_jobs(
     if config.work_dir.is_dir():
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_cancel_on_drain, shutdown, nursery.cancel_scope)
-            await report_leftovers(link, config)
+            await _report_leftovers(link, config)
             nursery.cancel_scope.cancel()
     while not shutdown.draining:
         acquired = await _acquire(link, config, shutdown)
@@ -162,6 +164,19 @@ async def _take_jobs(
             with activity.working(acquired.job_id, acquired.provisioner):
                 succeeded = await run_job(acquired, executors, link, config, shutdown)
             activity.record(acquired.provisioner, trio.current_time() - began, succeeded=succeeded)
+
+
+async def _report_leftovers(link: Link, config: DaemonConfig) -> None:
+    """Report the jobs of the former process. A machine without descriptors gets some time; then they wait for the next
+    start, and the daemon works."""
+    for _ in range(_LEFTOVER_TRIES):
+        try:
+            await report_leftovers(link, config)
+        except OSError as problem:
+            _log.warn("jobs of the previous provisioner cannot be read", daemon=config.name, error=problem)
+            await trio.sleep(config.retry_last)
+        else:
+            return
 
 
 async def _acquire(link: Link, config: DaemonConfig, shutdown: Shutdown) -> pd.AcquiredJob | None:

@@ -73,7 +73,7 @@ async def run_job(
             if outcome is None:
                 # Cancelled. When the server is away too, the next daemon of this name reports the end.
                 with trio.move_on_after(_FINAL_REPORT_TIMEOUT if link.is_connected else 0, shield=True):
-                    await run.deliver(run.failed(JobFailed(_SHUTDOWN_ERROR)))
+                    await run.deliver(run.result() or run.failed(JobFailed(_SHUTDOWN_ERROR)))
         await run.deliver(outcome)
     log.info("job ended", error=outcome.error if isinstance(outcome, pd.FailedJob) else "")
     return not isinstance(outcome, pd.FailedJob)
@@ -112,9 +112,13 @@ class _Run:
                 await self._attempt(nursery)
                 nursery.cancel_scope.cancel()
             self._report.finish()
-        if self._failure is None and self._completed is not None:
+        return self.result() or self.failed(JobFailed("internal error: the job ended without a result"))
+
+    def result(self) -> FinalReport | None:
+        """Return the result of the work; None before its end. The last lines may still be on their way."""
+        problem = self._failure
+        if problem is None:
             return self._completed
-        problem = self._failure or JobFailed("internal error: the job ended without a result")
         if self._timed_out:
             problem = JobFailed(f"{self._time_limit_text()}: {problem.message}", problem.build)
         return self.failed(problem)
@@ -147,6 +151,10 @@ class _Run:
             self._failure = problem
         except CoderError as problem:
             self._failure = JobFailed(f"open session: {explain_error(problem)}")
+        except OSError as problem:
+            # Its machine's fault, not the template's: no descriptors, no memory, no room on the disk.
+            _log.error("a job failed for its machine", job=self._acquired.job_id, error=problem)
+            self._failure = JobFailed(f"the provisioner's machine refused: {explain_error(problem)}")
         except Exception as problem:
             # One bad template must not end the daemon.
             _log.error("a job crashed", job=self._acquired.job_id, error=problem)

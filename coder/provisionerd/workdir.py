@@ -7,6 +7,7 @@ was running when its predecessor was killed.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -26,6 +27,7 @@ from coder.provisionerd.executors.contract import STATE_PATH, read_state
 _log = get_logger("provisionerd.workdir")
 
 _LOCK_FILE, _NOTE, _REPORT = "lock", "job.json", "report.protobuf"
+_NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 _STOP_TIMEOUT = 12.0
 "Seconds terraform has to end by itself: slightly more than its guard grants."
 _STALE_SECONDS = 7 * 86400
@@ -62,6 +64,7 @@ def job_directory(root: Path, *, job_id: str = "", kind: str = "", daemon: str =
     Raises CoderError `work_dir` when the disk does not allow it.
     """
     folder = root / f"job-{uuid.uuid4().hex}"
+    lock = None
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700)
@@ -69,11 +72,13 @@ def job_directory(root: Path, *, job_id: str = "", kind: str = "", daemon: str =
         fcntl.flock(lock, fcntl.LOCK_EX)
         (folder / _NOTE).write_text(json.dumps({"job_id": job_id, "kind": kind, "daemon": daemon}))
     except OSError as problem:
-        shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            lock.close()
+        _remove_new(folder)
         raise CoderError(
             "work_dir",
             f"cannot create a job directory below {root}: {problem.strerror}",
-            "Free some disk space or choose another --cache-dir.",
+            "Free some disk space or choose another --cache-dir." if problem.errno not in _NO_DESCRIPTORS else "",
         ) from problem
     directory = JobDirectory(folder)
     try:
@@ -107,10 +112,12 @@ class Leftover:
 def leftovers(root: Path, daemon: str) -> list[Leftover]:
     """Return the abandoned directories of `daemon`; stop their processes.
 
-    Old ones of other daemons are removed, too. Blocks while terraform ends: not for the main thread.
+    Old ones of other daemons are removed, too. Blocks while terraform ends: not for the main thread. Raises OSError
+    when this process has no descriptor left: a directory that cannot be read would count as another's, or as stateless.
     """
     result: list[Leftover] = []
     for folder in sorted(root.glob("job-*")):
+        _require_descriptors()
         job_note = _read_note(folder)
         if job_note is None or not _is_abandoned(folder):
             continue
@@ -122,6 +129,12 @@ def leftovers(root: Path, daemon: str) -> list[Leftover]:
         state, report = read_state(folder / STATE_PATH), _read_report(folder)
         result.append(Leftover(folder, job_note["job_id"], job_note.get("kind", ""), state, report))
     return result
+
+
+def _require_descriptors() -> None:
+    """Raises OSError when no further file can be opened."""
+    with Path(os.devnull).open("rb"), Path(os.devnull).open("rb"):
+        pass
 
 
 def _is_stale(folder: Path) -> bool:
@@ -175,6 +188,14 @@ def _processes_in(folder: Path) -> list[int]:
         except OSError:
             continue  # exited, or not permitted
     return result
+
+
+def _remove_new(folder: Path) -> None:
+    """Remove a directory that got no job, without a descriptor: there may be none left."""
+    with suppress(OSError):
+        for name in (_NOTE, _LOCK_FILE):
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def _remove(folder: Path) -> None:

@@ -16,12 +16,12 @@ from typing import Generic, Protocol, TypeVar
 import trio
 from google.protobuf.message import DecodeError, Message
 
-from coder.base.errors import CoderError, explain_error, is_database_away
+from coder.base.errors import DATABASE_OUTAGES, CoderError, explain_error, find_outage
 from coder.base.exception_groups import single_failure
 from coder.base.log import STRANGERS_LINES, get_logger
 from coder.base.threads import QuickLock, in_thread_or_here
 from coder.rpc import drpc
-from coder.rpc.errors import DATABASE_AWAY_TEXT, UNAVAILABLE, RpcClosed, RpcError
+from coder.rpc.errors import UNAVAILABLE, RpcClosed, RpcError
 from coder.rpc.inbox import BufferedBytes, Inbox
 from coder.rpc.message_limits import MessageLimits
 
@@ -439,8 +439,8 @@ class _Serving:
 
 def _failure_of(name: str, error: Exception) -> tuple[int, str]:
     """Return the error code and text that the caller receives for a handler's exception."""
-    if is_database_away(error):
-        return UNAVAILABLE, DATABASE_AWAY_TEXT  # the store logs an outage once
+    if outage := find_outage(error):  # the store logs it once
+        return UNAVAILABLE, f"the server's database {DATABASE_OUTAGES[outage]}"
     if isinstance(error, CoderError):
         return 0, explain_error(error)
     _log.error("a call's handler failed", call=name, error=repr(error))

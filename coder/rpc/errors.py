@@ -7,9 +7,8 @@ from coder.base.errors import CoderError
 INVALID_ARGUMENT = 3
 """dRPC error code (ours) of a request that no repetition makes valid."""
 UNAVAILABLE = 14
-"""dRPC error code (ours, gRPC's number) of a call that failed because the server's database does not answer. The call
-may have taken effect; a repetition is expected."""
-DATABASE_AWAY_TEXT = "the server's database does not answer"
+"""dRPC error code (ours, gRPC's number) of a call that failed because the server's database does not answer, or lacks a
+resource such as room on its disk. The call may have taken effect; a repetition is expected."""
 UNIMPLEMENTED = 12
 """dRPC error code of a call the server does not have (docs/protocol/rpc.md#errors); peers then stop asking without an
 error."""

@@ -17,8 +17,9 @@ import trio
 from google.protobuf.message import Message
 
 from coder.base.exception_groups import single_failure
+from coder.base.retry import Backoff
 from coder.rpc.calls import CallStream, Handlers, Received, Sent, call_unary, open_call, serve_calls
-from coder.rpc.errors import RpcClosed
+from coder.rpc.errors import UNAVAILABLE, RpcClosed, RpcError
 from coder.rpc.inbox import BufferedBytes
 from coder.rpc.message_limits import MessageLimits
 from coder.rpc.mux import KEEPALIVE_TIMEOUT, Mux, MuxStream, open_mux
@@ -26,6 +27,8 @@ from coder.rpc.request_limits import REQUEST_LIMITS
 
 MAX_CALLS = 64
 "Handlers running concurrently for one peer (ours). Further streams wait unread."
+_REPEATS = (0.5, 10.0)
+"Seconds before the first repetition of a call during an outage, and at most before a later one."
 
 
 class Session:
@@ -105,14 +108,31 @@ async def _serve_one(
         slots.release()
 
 
+class PatientSession(Session):
+    """Session that repeats a call while the server's database does not answer: an outage is no refusal of the call."""
+
+    async def call(self, name: str, request: Message, reply: type[Received]) -> Received:
+        """Make a unary call, until the peer has its database. Raises RpcError for other errors, and RpcClosed."""
+        backoff = Backoff(*_REPEATS, jitter=0.5)
+        while True:
+            try:
+                return await super().call(name, request, reply)
+            except RpcError as error:
+                if error.number != UNAVAILABLE:
+                    raise
+            await trio.sleep(backoff.next_delay())
+
+
 @asynccontextmanager
-async def open_session(stream: trio.abc.Stream, role: Literal["client", "server"]) -> AsyncIterator[Session]:
-    """Run a session on `stream`, which is closed at the end.
+async def open_session(
+    stream: trio.abc.Stream, role: Literal["client", "server"], *, patient: bool = False
+) -> AsyncIterator[Session]:
+    """Run a session on `stream`, which is closed at the end. `patient`: as `PatientSession`.
 
     The end of the connection does not cancel the block: calls raise RpcClosed, `wait_closed` returns.
     """
     async with open_mux(stream, client=role == "client") as mux:
-        yield Session(mux)
+        yield PatientSession(mux) if patient else Session(mux)
 
 
-__all__ = ["RpcClosed", "Session", "open_session"]
+__all__ = ["PatientSession", "RpcClosed", "Session", "open_session"]

@@ -31,6 +31,7 @@ from coder.mesh.netcheck import (
 from coder.mesh.relay import exchange
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
+from coder.net.masking import masked
 from coder.net.policy import DialPolicy, proxy_for
 from coder.net.websocket import connect_websocket
 from coder.tailnet import derpmap, verdicts
@@ -104,7 +105,7 @@ async def check_network(policy: DialPolicy, *, direct: bool = True) -> Findings:
     findings = Findings(derpmap.with_embedded(derpmap.from_json(info.derp_map), policy.url))
     findings.is_blocked = info.disable_direct_connections
     findings.interfaces = list_interfaces()
-    findings.transports = [verdicts.api(url=policy.url, proxy=proxy, latency_s=took), await _try_link(policy)]
+    findings.transports = [verdicts.api(url=masked(policy.url), proxy=proxy, latency_s=took), await _try_link(policy)]
     dialer = RelayDialer(policy)
     async with trio.open_nursery() as nursery:
         for region in findings.derp_map.regions.values():

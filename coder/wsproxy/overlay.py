@@ -15,6 +15,7 @@ from coder.mesh.derp_map import DerpMap
 from coder.mesh.node import NodeConfig, open_node
 from coder.mesh.relay import DerpDialer
 from coder.net.errors import NetError
+from coder.net.masking import masked
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.session import Session, open_session
@@ -64,7 +65,7 @@ def _relay_map(world: ProxyWorld, registration: RegisterWorkspaceProxyResponse) 
     except ValueError as error:
         raise CoderError(
             "bad_derp_map",
-            f"{world.primary.url} sent no usable relays to this workspace proxy",
+            f"{masked(world.primary.url)} sent no usable relays to this workspace proxy",
             "Check that the server's release is compatible, and its relays in --derp-config-path.",
         ) from error
 
@@ -89,7 +90,7 @@ async def _coordinate(world: ProxyWorld, controller: Controller) -> None:
                 world.registration.check_now()
             raise
         try:
-            async with open_session(socket, "client") as session:
+            async with open_session(socket, "client", patient=True) as session:
                 yield session
         finally:
             with trio.CancelScope(shield=True):

@@ -30,6 +30,7 @@ from coder.api.site.build_info import BuildInfoResponse
 from coder.base.secret import Secret
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
+from coder.net.masking import masked
 from coder.net.policy import DialPolicy
 
 _ROOT = "/api/v2/workspaceproxies/me"
@@ -105,5 +106,5 @@ class Primary:
             return codec.decode(body, kind)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise NetError(
-                "protocol", f"{self.url} does not answer as a Coder server", "Check --primary-access-url."
+                "protocol", f"{masked(self.url)} does not answer as a Coder server", "Check --primary-access-url."
             ) from error

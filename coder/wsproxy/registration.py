@@ -19,6 +19,7 @@ from coder.base.log import get_logger
 from coder.base.retry import Backoff
 from coder.base.version import BUILD_VERSION
 from coder.net.errors import HttpError, NetError, requested_delay
+from coder.net.masking import masked
 from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.primary import Primary, is_token_refused
 
@@ -86,7 +87,7 @@ class Registration:
             if info.workspace_proxy:
                 raise CoderError(
                     "primary_is_proxy",
-                    f"{self._primary.url} is a workspace proxy itself",
+                    f"{masked(self._primary.url)} is a workspace proxy itself",
                     f"Set the server's own URL in --primary-access-url: {info.dashboard_url}.",
                 )
             self.primary_info = info

@@ -41,6 +41,7 @@ from coder.base.exception_groups import single_failure
 from coder.domain.access.route_scopes import PUBLIC
 from coder.mesh.keys import PrivateKey
 from coder.mesh.relay import DerpServer
+from coder.net.masking import masked
 from coder.tailnet.relay_mesh import RelayMesh
 from coder.wsproxy.authorizer import RemoteAppAuthorizer
 from coder.wsproxy.config import ProxyConfig
@@ -85,7 +86,7 @@ async def run_proxy(config: ProxyConfig, *, announce: Callable[[str], None] = pr
 
 async def _tell_when_registered(world: ProxyWorld, announce: Callable[[str], None]) -> None:
     await world.registration.registered.wait()
-    announce(f"\nRegistered with {world.primary.url}, serving its workspaces at {world.access_url}")
+    announce(f"\nRegistered with {masked(world.primary.url)}, serving its workspaces at {world.access_url}")
 
 
 @contextlib.asynccontextmanager

@@ -184,6 +184,23 @@ def test_roles_load_only_their_modules(statement: str, forbidden: set[str]) -> N
     assert not loaded & forbidden
 
 
+USES_TRIO = (
+    *("doctor.", "network.", "scaletest.", "server."),  # they connect to agents or databases, or serve
+    *("provisioning.bundle", "provisioning.provisioner_daemons", "provisioning.terraform_provider"),
+    *("login.reset_password", "tasks.experimental", "tasks.mcp", "workspaces.workspace_logs"),
+)
+"""Modules of commands that cannot run without an event loop. Loading Trio takes a command 100 ms."""
+
+
+def test_requesting_commands_load_no_event_loop() -> None:
+    from coder.cli.core.command_table import COMMANDS
+
+    modules = sorted({place.partition(":")[0] for place, _ in COMMANDS.values()})
+    requesting = [module for module in modules if not module.startswith(USES_TRIO)]
+    assert len(requesting) > 20
+    assert not loaded_by(f"import {', '.join(f'coder.cli.{module}' for module in requesting)}") & {"trio", "sqlalchemy"}
+
+
 def test_command_table_entries_exist() -> None:
     from coder.cli.core.command import Command, implementation, load
     from coder.cli.core.command_table import ALIASES, COMMANDS, GROUPS

@@ -21,6 +21,9 @@ ROUNDS = 2
 OLD_BINARY = "CODER_BENCH_OLD_BINARY"
 """Environment variable with a binary of the older commit, for benchmarks that measure one; otherwise it is built."""
 
+_BINARIES = ("CODER_BENCH_BINARY", "CODER_TEST_BINARY")
+"""Environment variables with the binary to measure; each benchmark reads one of them."""
+
 
 @contextmanager
 def checkout(root: Path, commit: str) -> Iterator[Path]:
@@ -37,9 +40,10 @@ def checkout(root: Path, commit: str) -> Iterator[Path]:
 def run_in(place: Path, name: str, *, quick: bool, binary: str | None) -> dict[str, Any]:
     """Run a benchmark of a checkout; return its report. Raises SystemExit without one."""
     env = {key: value for key, value in os.environ.items() if key not in {"PYTHONPATH", "VIRTUAL_ENV"}}
-    env.pop("CODER_BENCH_BINARY", None)
-    if binary:
-        env["CODER_BENCH_BINARY"] = binary
+    for variable in _BINARIES:
+        env.pop(variable, None)
+        if binary:
+            env[variable] = binary
     command = ["./scripts/bench", name, "--json", *(["--quick"] if quick else [])]
     done = subprocess.run(command, cwd=place, env=env, stdout=subprocess.PIPE, text=True, check=False)
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import ssl
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import trio
+
+from coder.api.people.passwords import LoginWithPasswordResponse
+from coder.base.secret import Secret
+from coder.client.answers import read
+from coder.net.errors import NetError
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
 from tests.bench.first import end
 from tests.kit.stand_ins.certificates import Authority
 
@@ -36,11 +43,13 @@ class RelayServer:
     authority: str
     """File of who signed its certificate; empty: it speaks plain HTTP."""
     pid: int
+    token: str
+    """Session token of its first user, whose nodes are no strangers to the relay."""
 
     @property
     def words(self) -> list[str]:
         """For the command line of a node."""
-        return ["--server", f"{self.host}:{self.port}", "--authority", self.authority]
+        return ["--server", f"{self.host}:{self.port}", "--authority", self.authority, "--token", self.token]
 
     def cpu(self) -> float:
         """Seconds of processor time since it started; its database's are not counted."""
@@ -106,31 +115,45 @@ def relay_server(
             start_new_session=True,
         )
     try:
-        _wait(process, log, [*command, sys.executable, "-m", "tests.bench._relay_server", host, str(port), authority])
-        yield RelayServer(host, port, authority, process.pid)
+        module = "tests.bench._relay_server"
+        token = _wait(process, log, [*command, sys.executable, "-m", module, host, str(port), authority])
+        yield RelayServer(host, port, authority, process.pid, token)
     finally:
         end(process)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wait(process: subprocess.Popen[bytes], log: Path, probe: list[str]) -> None:
+def _wait(process: subprocess.Popen[bytes], log: Path, first_user: list[str]) -> str:
+    """Return the token of the first user. `ip netns exec` becomes the program, so this may be elsewhere."""
     until = time.monotonic() + 60
     while time.monotonic() < until and process.poll() is None:
-        if not subprocess.run(probe, cwd=ROOT, check=False, capture_output=True).returncode:
-            return
+        done = subprocess.run(first_user, cwd=ROOT, check=False, capture_output=True, text=True)
+        if not done.returncode:
+            return done.stdout.strip()
     raise RuntimeError(f"the relay's server does not answer: {log.read_text(errors='replace')[-2000:]}")
 
 
-def _probe(host: str, port: int, authority: str) -> None:
-    """Raises OSError until it accepts connections. `ip netns exec` becomes the program, so this may be elsewhere."""
-    with socket.create_connection((host, port), timeout=1) as plain:
-        if authority:
-            ssl.create_default_context(cafile=authority).wrap_socket(plain, server_hostname=NAME).close()
+def policy(host: str, port: int, authority: str, token: str = "") -> DialPolicy:
+    """Return how the server is reached."""
+    secret = Secret(token) if token else None
+    if not authority:
+        return DialPolicy(f"http://{host}:{port}", secret, proxies={})
+    return DialPolicy(f"https://{NAME}:{port}", secret, ca_file=authority, address=host, proxies={})
+
+
+async def _first_user(reached: DialPolicy) -> str:
+    """Create the first user and return its session token. Raises NetError, HttpError."""
+    login = {"email": "bench@example.com", "password": "A-bench-password-7"}
+    async with HttpClient(reached) as client:
+        await client.request("POST", "/api/v2/users/first", json={**login, "username": "bench"})
+        return read(
+            await client.request("POST", "/api/v2/users/login", json=login), LoginWithPasswordResponse
+        ).session_token
 
 
 if __name__ == "__main__":
     try:
-        _probe(sys.argv[1], int(sys.argv[2]), sys.argv[3])
-    except OSError:
+        print(trio.run(_first_user, policy(sys.argv[1], int(sys.argv[2]), sys.argv[3])))
+    except NetError:
         time.sleep(0.2)
         sys.exit(1)

@@ -216,6 +216,7 @@ class Role:
     server: tuple[str, int] | None = None
     """Where a deployment's relay listens; None: ours at `relay` is bare."""
     authority: str = ""
+    token: str = ""
 
 
 async def _relay(role: Role) -> None:
@@ -245,9 +246,11 @@ async def _node(number: int, role: Role) -> AsyncIterator[Any]:
         config = NodeConfig((address(number),), one_region(*role.relay), dial_bare, direct=direct)
     else:
         config = NodeConfig((address(number),), _region_of(role), _dialer(role), direct=direct)
-    async with open_node(config) as node:
+    async with open_node(config) as node, trio.open_nursery() as nursery:
         while not node.self_info.preferred_derp:
             await trio.sleep(0.01)
+        if role.server is not None:
+            await nursery.start(_announce, node, number, role)
         ports = node.status().udp_ports
         _put(
             sys.stdout,
@@ -258,6 +261,35 @@ async def _node(number: int, role: Role) -> AsyncIterator[Any]:
             },
         )
         yield node
+        nursery.cancel_scope.cancel()
+
+
+async def _announce(
+    node: Any, number: int, role: Role, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Tell the coordinator the node's key: the relay limits what strangers send."""
+    from coder.net.websocket import connect_websocket
+    from coder.rpc.proto import tailnet_pb2
+    from coder.rpc.session import open_session
+    from coder.tailnet.addresses import random_address
+    from coder.tailnet.controller import COORDINATE
+    from coder.tailnet.node_messages import self_to_proto
+    from tests.bench._relay_server import policy
+
+    assert role.server is not None
+    info = replace(node.self_info, addresses=(random_address(),))
+    request = tailnet_pb2.CoordinateRequest
+    message = request(update_self=request.UpdateSelf(node=self_to_proto(info, number, direct=False)))
+    reached = policy(*role.server, role.authority, role.token)
+    socket = await connect_websocket(reached, "/api/v2/tailnet?version=2.0")
+    async with (
+        open_session(socket, "client") as session,
+        session.open_stream(COORDINATE, request, tailnet_pb2.CoordinateResponse) as stream,
+    ):
+        await stream.send(message)
+        task_status.started()
+        async for response in stream:
+            assert not response.error, response.error
 
 
 def _region_of(role: Role) -> Any:
@@ -272,13 +304,11 @@ def _region_of(role: Role) -> Any:
 
 
 def _dialer(role: Role) -> Any:
-    from coder.net.policy import DialPolicy
     from coder.tailnet.relay import RelayDialer
+    from tests.bench._relay_server import policy
 
     assert role.server is not None
-    scheme = "https" if role.authority else "http"
-    url = f"{scheme}://{role.server[0]}:{role.server[1]}"
-    return RelayDialer(DialPolicy(url, ca_file=role.authority, proxies={}))
+    return RelayDialer(policy(*role.server, role.authority))
 
 
 async def _echo(stream: trio.abc.Stream) -> None:
@@ -381,6 +411,7 @@ def main() -> None:
     parser.add_argument("--relay", default="127.0.0.1")
     parser.add_argument("--server", default="", help="HOST:PORT of a deployment whose relay is used")
     parser.add_argument("--authority", default="", help="who signed its certificate")
+    parser.add_argument("--token", default="", help="session token at the deployment")
     parser.add_argument("--role", nargs="+")
     arguments = parser.parse_args()
     if not arguments.role:
@@ -400,7 +431,8 @@ def main() -> None:
 
         udp._BUFFER_STEPS = (212_992,)  # type: ignore[assignment, misc]
     at, _, number = arguments.server.rpartition(":")
-    role = Role(host, (arguments.relay, int(port)), path, (at, int(number)) if at else None, arguments.authority)
+    server = (at, int(number)) if at else None
+    role = Role(host, (arguments.relay, int(port)), path, server, arguments.authority, arguments.token)
     if name == "relay":
         trio.run(_relay, role)
     elif name == "sender":

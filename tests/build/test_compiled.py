@@ -104,6 +104,12 @@ def test_each_compiled_module_imports_first(tmp_path: Path) -> None:
     quick = Folder(tmp_path / "quick", bad="none")
     compiled.check_program(quick.place, each_first=False)
     assert len(quick.asked()) == 1 + len(compiled.EXTENSIONS)
+    for name in ("nacl/_sodium.abi3.so", "_cffi_backend.cpython-311-arm-linux-gnueabihf.so"):
+        (quick.place / "_internal" / name).parent.mkdir(exist_ok=True)
+        (quick.place / "_internal" / name).touch()
+    quick.log.unlink()
+    compiled.check_program(quick.place, each_first=False)
+    assert {"nacl._sodium", "_cffi_backend"} < set(quick.asked()) and len(quick.asked()) == 3 + len(compiled.EXTENSIONS)
     broken = Folder(tmp_path / "broken", bad=NAMES[-1])
     with pytest.raises(SystemExit, match=rf"cannot import the compiled {NAMES[-1]}:\nit is plain"):
         compiled.check_program(broken.place)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import marshal
 import re
 import shutil
 import struct
 import subprocess
 import sys
+import threading
+import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -150,3 +155,58 @@ def test_stable_abi_library_is_reproducible(tmp_path: Path) -> None:
         made.append((folder / "python3.dll").read_bytes())
     (image,) = native.images(tmp_path / "one/coder/python3.dll")
     assert made[0] == made[1] and image.exports == ["PyNothing"]
+
+
+def module_file(folder: Path, monkeypatch: pytest.MonkeyPatch, modules: dict[str, str]) -> Any:
+    """The reader of a file with these modules, whose sources are given."""
+    codes = {name: marshal.dumps(compile(text, name, "exec")) for name, text in modules.items()}
+    names, start = "".join(codes).encode(), 12 + 20 * len(codes)
+    entries, place, name_place = b"", start + len(names), start
+    for name, code in codes.items():
+        entries += struct.pack("<5I", name_place, len(name), place, len(code), 0)
+        name_place, place = name_place + len(name), place + len(code)
+    content = b"CODERMD3" + struct.pack("<I", len(codes)) + entries + names + b"".join(codes.values())
+    (folder / "modules.bin").write_bytes(content)
+    monkeypatch.syspath_prepend(str(folder))
+    reader = types.ModuleType("module_file")
+    exec((ROOT / "build/desktop/module_file.py").read_text(), reader.__dict__)  # noqa: S102
+    return reader
+
+
+class Watched:
+    """A file that a second thread uses whenever the first has set its position, unless a lock keeps it away."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader, self._file, self.seconds = reader, reader._file, 0
+
+    def seek(self, place: int) -> None:
+        self._file.seek(place)
+        if not self._reader._place.locked():
+            self.seconds += 1
+            if self.seconds == 1:
+                thread = threading.Thread(target=self._reader.code, args=("second",))
+                thread.start()
+                thread.join()
+
+    def read(self, size: int) -> bytes:
+        return bytes(self._file.read(size))
+
+
+def test_threads_read_own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Imports run in several threads, and share the file's position."""
+    reader = module_file(tmp_path, monkeypatch, {"first": "a = 1\n", "second": "b = 'longer'\n"})
+    for lock, read in ((reader._place, "first"), (None, "")):
+        watched = Watched(reader)
+        if lock is None:  # the check itself: without a lock, the other thread moves the position
+            reader._place = UnlockedPlace()
+        reader._file, file = watched, reader._file
+        with contextlib.suppress(ValueError, EOFError, TypeError):
+            assert (reader.code("first").co_filename == "first") is bool(read)
+        assert bool(watched.seconds) is (lock is None)
+        reader._file = file
+    reader._file.close()
+
+
+class UnlockedPlace(contextlib.nullcontext[None]):
+    def locked(self) -> bool:
+        return False

@@ -57,7 +57,8 @@ def test_exactly_what_is_installed_here(tmp_path: Path, monkeypatch: pytest.Monk
     assert made[-2:] == ("msgspec==0.22.0", "cffi==2.1.1") and "--no-build-isolation" in made
     assert told is not None and told["_PYTHON_HOST_PLATFORM"] == "linux-armv7l"
     assert told["_PYTHON_SYSCONFIGDATA_NAME"] == "_sysconfigdata__arm-linux-gnueabihf"
-    assert told["CC"] == "arm-linux-gnueabihf-gcc"
+    assert told["CC"] == "arm-linux-gnueabihf-gcc" and told["host_alias"] == "arm-linux-gnueabihf"
+    assert "SODIUM_INSTALL" not in told, "Debian's libsodium is older than PyNaCl's bindings"
     assert "trio==0.35.0" in last and not {"msgspec==0.22.0", "cffi==2.1.1"} & set(last)
     assert last[-1].endswith("made-1.whl") and not (tmp_path / "there/left over").exists()
     assert last.count("--platform") == len(wheels.tags_of("armv7l-manylinux_2_36")) and "--no-deps" in last

@@ -23,12 +23,11 @@ import pytest
 import trio
 
 from coder.base.own_binary import own_name
-from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
-from coder.net.policy import DialPolicy
-from coder.net.websocket import WebSocketStream, connect_websocket
+from coder.net.websocket import WebSocketStream
 from coder.rpc.proto import provisioner_pb2
 from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.agents.terminals import open_terminal, read_until, type_text
 from tests.kit.server.server_process import program_under_test
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,9 +82,7 @@ class Agent:
             raise AssertionError(self.log.read_text()) from None
 
     async def terminal(self, reconnect: UUID, command: str = "") -> WebSocketStream:
-        policy = DialPolicy(self.view.world.url, token=Secret(self.view.world.token))
-        query = f"reconnect={reconnect}&width=80&height=24&command={command}"
-        return await connect_websocket(policy, f"/api/v2/workspaceagents/{self.view.agent_id}/pty?{query}")
+        return await open_terminal(self.view, reconnect, command)
 
     async def shown(self) -> dict[str, object]:
         return dict(await self.view.agent())
@@ -129,18 +126,8 @@ async def old_agent(folder: Path, *flags: str) -> AsyncIterator[Agent]:
                 await agent.process.wait()
 
 
-async def read_until(stream: WebSocketStream, marker: bytes) -> bytes:
-    seen = b""
-    with trio.fail_after(60):
-        while marker not in seen:
-            message = await stream.receive_message()
-            assert message is not None, seen
-            seen += message if isinstance(message, bytes) else message.encode()
-    return seen
-
-
 async def type_line(stream: WebSocketStream, text: str) -> None:
-    await stream.send_message(json.dumps({"data": f"{text}\n"}).encode())
+    await type_text(stream, f"{text}\n")
 
 
 def descendants(pid: int) -> set[int]:

@@ -83,7 +83,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 @pytest.fixture(scope="module")
 def checks(run: Run) -> dict[str, Any]:
-    return run("private_file", "open_flags", "held_file", "private_folder")
+    return run("private_file", "open_flags", "held_file", "private_folder", "folder_above")
 
 
 def test_secrets_have_own_list(checks: dict[str, Any]) -> None:
@@ -104,12 +104,18 @@ def test_folder_of_one_user_is_private(checks: dict[str, Any]) -> None:
     assert checks["private_folder"][0] is False
 
 
+def test_replaceable_parent_is_named(checks: dict[str, Any]) -> None:
+    assert checks["folder_above"] == ["", "\\above, above \\above\\inner, can be replaced by other users"]
+
+
 @LONG
 @pytest.mark.timeout(900)
-def test_newer_program_takes_over_or_falls_back(run: Run) -> None:
-    found = run("running_program", "locked_folder", "successor")
+def test_agent_on_windows_from_sources(run: Run) -> None:
+    """Its modules need minutes to compile, so all checks are one run: newer programs, and what it reads from others."""
+    found = run("running_program", "locked_folder", "code_page", "successor")
     assert found == {
         "running_program": [True, True],
         "locked_folder": ["private", "locked once"],
+        "code_page": ["utf-8", "oem", "oem", "utf-8", "né", "SIGINT", "SIGTERM", "SIGBREAK"],
         "successor": [False, "it could not be started", FALLEN_BACK, 7],
     }

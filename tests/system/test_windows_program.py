@@ -6,15 +6,21 @@ Terminals go by WinPTY, because nothing comes out of Wine's ConPTY. Real Windows
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import re
 import shlex
+import signal
 import stat
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pytest
 import trio
@@ -22,18 +28,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from coder.base.version import BUILD_VERSION
 from coder.domain.agents.init_scripts import attach_command
+from coder.net.websocket import WebSocketStream
 from coder.rpc.proto import provisioner_pb2
 from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.agents.terminals import open_terminal, read_until, resize, type_text
 from tests.kit.paths import ROOT
-from tests.kit.server.server_process import program_under_test
-from tests.kit.wine.machine import COMPILER, Machine, WineHost, missing_tools, windows_path
+from tests.kit.server.server_process import Loopback, open_loopback, program_under_test
+from tests.kit.wine.machine import BUILT, InstalledProgram, WineHost, missing_tools, windows_path
 from tests.kit.wine.powershell import Session
+from tests.kit.wine.programs import install_program
 
 sys.path.insert(0, str(ROOT / "build"))
 from release.keys import ReleaseKey
 
 RELEASE_KEY = ReleaseKey(Ed25519PrivateKey.from_private_bytes(b"\1" * 32))
-BUILT = os.environ.get("CODER_TEST_WINDOWS_PROGRAM", "")
 pytestmark = [
     pytest.mark.system,
     pytest.mark.skipif(not BUILT, reason="a built program for Windows is run there"),
@@ -41,30 +49,13 @@ pytestmark = [
 ]
 
 
-@dataclass
-class Fetched:
-    machine: Machine
-    program: Path
-    cache: Path
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fetched]:
-    """A Windows machine with the program, in a folder with a space and a letter that is not ASCII."""
-    folder = tmp_path_factory.mktemp("windows")
-    machine = Machine(folder)
-    machine.set_up()
-    program = folder / "a prögram" / "sshd.exe"
-    program.parent.mkdir()
-    program.write_bytes(Path(BUILT).read_bytes())
-    machine.unpack(program, folder / "cache")
-    yield Fetched(machine, program, folder / "cache")
-    machine.run("wineserver", "-k")
-
-
 @asynccontextmanager
 async def attached(
-    installed: Fetched, tmp_path: Path, *flags: str, scripts: Sequence[provisioner_pb2.Script] = (), **more: str
+    installed: InstalledProgram,
+    tmp_path: Path,
+    *flags: str,
+    scripts: Sequence[provisioner_pb2.Script] = (),
+    **more: str,
 ) -> AsyncIterator[AgentWorld]:
     """A workspace whose agent is the Windows program, attached by the line that the product prints."""
     (tmp_path / "site/bin").mkdir(parents=True)
@@ -86,7 +77,7 @@ async def attached(
             yield view
 
 
-def started_by(line: str, installed: Fetched) -> tuple[str, list[str], dict[str, str]]:
+def started_by(line: str, installed: InstalledProgram) -> tuple[str, list[str], dict[str, str]]:
     """Execute a line of PowerShell; returns the program that it starts, with arguments and environment."""
     folder = installed.program.parent
     host = WineHost(installed.machine, installed.cache, folder)
@@ -101,21 +92,25 @@ def started_by(line: str, installed: Fetched) -> tuple[str, list[str], dict[str,
     return started
 
 
-async def over_ssh(
-    view: AgentWorld, tmp_path: Path, *words: str, data: bytes = b""
-) -> subprocess.CompletedProcess[bytes]:
-    """OpenSSH of this machine, through our command line as its ProxyCommand."""
-    env = f"CODER_URL={view.world.url} CODER_SESSION_TOKEN={view.world.token} CODER_NO_COMMAND_SERVER=1"
+def ssh_words(tmp_path: Path, url: str, token: str, tool: str = "ssh") -> list[str]:
+    """OpenSSH of this machine, with our command line as its ProxyCommand for the host `dev`."""
+    env = f"CODER_URL={url} CODER_SESSION_TOKEN={token} CODER_NO_COMMAND_SERVER=1"
     config = tmp_path / "ssh_config"
     config.write_text(
         f"Host dev\n  ProxyCommand env {env} {shlex.join(program_under_test())} ssh --stdio dev\n"
         "  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n"
     )
-    command = [words[0], "-F", str(config), *words[1:]]
+    return [tool, "-F", str(config)]
+
+
+async def over_ssh(
+    view: AgentWorld, tmp_path: Path, tool: str, *words: str, data: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    command = [*ssh_words(tmp_path, view.world.url, view.world.token, tool), *words]
     return await trio.run_process(command, stdin=data, capture_stdout=True, capture_stderr=True, check=False)
 
 
-def test_version_runs(installed: Fetched) -> None:
+def test_version_runs(installed: InstalledProgram) -> None:
     done = installed.machine.run(
         "wine", str(installed.program), "version", env={"CODER_BINARY_CACHE": windows_path(installed.cache)}
     )
@@ -123,7 +118,7 @@ def test_version_runs(installed: Fetched) -> None:
 
 
 @pytest.mark.parametrize(("content", "code"), [(b"released", 0), (b"changed", 1)])
-def test_release_is_verified(content: bytes, code: int, installed: Fetched, tmp_path: Path) -> None:
+def test_release_is_verified(content: bytes, code: int, installed: InstalledProgram, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(content)
     (tmp_path / "file.minisig").write_text(RELEASE_KEY.minisign(b"released", "of a test"))
     command = [str(installed.program), "verify", windows_path(tmp_path / "file"), "--key", RELEASE_KEY.public_line]
@@ -131,7 +126,7 @@ def test_release_is_verified(content: bytes, code: int, installed: Fetched, tmp_
     assert done.returncode == code and (code or b"of a test" in done.stdout), done.stderr
 
 
-def test_damaged_program_is_named(installed: Fetched, tmp_path: Path) -> None:
+def test_damaged_program_is_named(installed: InstalledProgram, tmp_path: Path) -> None:
     data = bytearray(Path(BUILT).read_bytes())
     data[len(data) // 2] ^= 1
     damaged = tmp_path / "coder.exe"
@@ -143,7 +138,7 @@ def test_damaged_program_is_named(installed: Fetched, tmp_path: Path) -> None:
     assert not list((tmp_path / "c").glob("*/modules.bin"))
 
 
-async def test_agent_runs_commands(installed: Fetched, tmp_path: Path) -> None:
+async def test_windows_amd64_attaches_under_wine(installed: InstalledProgram, tmp_path: Path) -> None:
     async with attached(installed, tmp_path) as view:
         done = await over_ssh(view, tmp_path, "ssh", "dev", 'echo "a b" %CODER%& echo wrong 1>&2& exit 7')
         assert done.stdout.split() == [b'"a', b'b"', b"true"] and done.stderr.strip() == b"wrong"
@@ -151,54 +146,220 @@ async def test_agent_runs_commands(installed: Fetched, tmp_path: Path) -> None:
         shell = b"echo in a terminal %CODER%\rexit 5\r"
         terminal = await over_ssh(view, tmp_path, "ssh", "-tt", "dev", data=shell)
         assert b"in a terminal true" in terminal.stdout
+        session = {"CODER_URL": view.world.url, "CODER_SESSION_TOKEN": view.world.token}
+        ping = [*program_under_test(), "ping", "dev", "-n", "1"]
+        pinged = await trio.run_process(ping, env={**os.environ, **session}, capture_stdout=True, check=False)
+        assert pinged.returncode == 0 and b"pong from dev" in pinged.stdout, pinged.stdout
+        async with trio.open_nursery() as nursery:
+            for number in range(5):
+                nursery.start_soon(echo, view, tmp_path / str(number), str(number))
 
 
-COPY = """#include <fcntl.h>
-#include <io.h>
-#include <stdio.h>
-int main(void) {
-    static char block[1 << 16];
-    int size;
-    _setmode(0, _O_BINARY);
-    _setmode(1, _O_BINARY);
-    while ((size = _read(0, block, sizeof block)) > 0) _write(1, block, size);
-    return 3;
-}
-"""
+async def echo(view: AgentWorld, folder: Path, word: str) -> None:
+    """One of several sessions at a time."""
+    folder.mkdir()
+    done = await over_ssh(view, folder, "ssh", "dev", f"echo {word}")
+    assert done.stdout.split() == [word.encode()], done
 
 
-async def test_agent_carries_bytes(installed: Fetched, tmp_path: Path) -> None:
-    """Input and output of a command are bytes, also those that end lines or files on Windows."""
-    source, program = tmp_path / "copy.c", installed.machine.drive / "copy.exe"
-    source.write_text(COPY)
-    await trio.run_process([COMPILER, "-o", str(program), str(source)])
-    data = b"\r\n\x1a\x00\xff" + os.urandom(20_000_000)
+async def test_lost_agents_have_causes(installed: InstalledProgram, tmp_path: Path) -> None:
+    """A killed agent says so when it is back, by its flight record; a frozen one goes on."""
+    machine = installed.machine
+    for path in machine.drive.glob("users/*/AppData/Local/coder-agent/*.flight"):
+        path.unlink()  # of agents of other tests
+
+    def agents() -> list[int]:
+        return machine.processes(installed.program.name)
+
     async with attached(installed, tmp_path) as view:
-        done = await over_ssh(view, tmp_path, "ssh", "dev", "C:\\copy.exe", data=data)
-        assert done.returncode == 3 and done.stdout == data, done.stderr
+
+        async def recorded() -> bool:
+            return any(
+                any(path.read_bytes()) for path in machine.drive.glob("users/*/AppData/Local/coder-agent/*.flight")
+            )
+
+        async def told(count: int) -> list[dict[str, Any]]:
+            found = (await view.world.get(f"/api/v2/workspaceagents/{view.agent_id}/disconnects")).json()
+            return found if len(found) == count and found[0]["told"] else []
+
+        await eventually(recorded)
+        for pid in agents():
+            os.kill(pid, signal.SIGKILL)
+        env = {"CODER_AGENT_TOKEN": view.token, "CODER_AGENT_URL": view.world.url, "TEMP": "C:\\windows\\temp"}
+        async with machine.agent(installed.program, installed.cache, env, tmp_path / "second"):
+            (killed,) = await eventually(partial(told, 1), seconds=120)
+            assert (killed["cause"], killed["ended"]) == ("killed", "closed"), killed
+            for pid in agents():
+                os.kill(pid, signal.SIGSTOP)
+            await until_status(view, "disconnected")
+            for pid in agents():
+                os.kill(pid, signal.SIGCONT)
+            frozen, _ = await eventually(partial(told, 2), seconds=120)
+            assert (frozen["cause"], frozen["ended"]) == ("slept", "silent"), frozen
+            await until_status(view, "connected")
+
+
+async def until_status(view: AgentWorld, status: str) -> None:
+    async def reached() -> bool:
+        return bool((await view.agent())["status"] == status)
+
+    await eventually(reached, seconds=120)
+
+
+async def test_agent_carries_100_megabytes(installed: InstalledProgram, tmp_path: Path) -> None:
+    """Input and output of a command are bytes, also those that end lines or files on Windows."""
+    program = install_program(installed.machine, "copy")
+    data = b"\r\n\x1a\x00\xff" + os.urandom(100_000_000)
+    async with attached(installed, tmp_path) as view:
+        done = await over_ssh(view, tmp_path, "ssh", "dev", program, data=data)
+        assert done.returncode == 3, done.stderr
+        assert hashlib.sha256(done.stdout).hexdigest() == hashlib.sha256(data).hexdigest()
+
+
+async def test_agent_forwards_both_ways(installed: InstalledProgram, tmp_path: Path) -> None:
+    """`ssh -W` and `-R`. The machine shares this one's loopback; with `-R` the agent listens, never the client."""
+    async with attached(installed, tmp_path) as view:
         host, port = view.world.url.removeprefix("http://").split(":")
         request = f"GET /healthz HTTP/1.0\r\nHost: {host}\r\n\r\n".encode()
         forwarded = await over_ssh(view, tmp_path, "ssh", "-W", f"{host}:{port}", "dev", data=request)
         assert forwarded.stdout.startswith(b"HTTP/1."), forwarded.stderr
+        words = ssh_words(tmp_path, view.world.url, view.world.token)
+        options = ["-o", "LogLevel=INFO", "-o", "ExitOnForwardFailure=yes"]
+        command = [*words, *options, "-N", "-R", f"127.0.0.1:0:{host}:{port}", "dev"]
+        process = await trio.lowlevel.open_process(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            assert process.stderr is not None
+            said = b""
+            with trio.fail_after(60):
+                while not (allocated := re.search(rb"Allocated port (\d+) for remote forward", said)):
+                    piece = await process.stderr.receive_some()
+                    assert piece, said
+                    said += piece
+                async with await trio.open_tcp_stream("127.0.0.1", int(allocated[1])) as stream:
+                    await stream.send_all(request)
+                    answer = b"".join([bytes(piece) async for piece in stream])
+            assert answer.startswith(b"HTTP/1.1 200"), answer
+        finally:
+            process.terminate()
+            await process.wait()
 
 
-async def test_scripts_log_and_fail(installed: Fetched, tmp_path: Path) -> None:
+async def test_terminal_is_resized_and_kept(installed: InstalledProgram, tmp_path: Path) -> None:
+    """A terminal of the dashboard: its program sees a new size, and is still there for the next viewer."""
+    program, ident = install_program(installed.machine, "size"), uuid4()
+    async with attached(installed, tmp_path) as view:
+        first = await open_terminal(view, ident, program)
+        await type_text(first, "\r")
+        await read_until(first, b"80x24 is the size")
+        await resize(first, height=40, width=120)
+        await shows(first, b"120x40 is the size")
+        await trio.aclose_forcefully(first)
+        second = await open_terminal(view, ident)
+        await read_until(second, b"80x24 is the size")  # what was shown before
+        await resize(second, height=30, width=100)
+        await shows(second, b"100x30 is the size")
+        await trio.aclose_forcefully(second)
+
+
+async def shows(stream: WebSocketStream, marker: bytes) -> None:
+    """Ask the program for its size until it says this one: the console learns it in a thread of its own."""
+    seen = b""
+    with trio.fail_after(60):
+        while marker not in seen:
+            await type_text(stream, "\r")
+            seen += await read_until(stream, b"is the size")
+
+
+async def test_agent_returns_after_server_kill(installed: InstalledProgram, tmp_path: Path) -> None:
+    """A server of its own is killed and started again: an open session goes on, and a new one connects."""
+    program = install_program(installed.machine, "copy")
+    with open_loopback() as server:
+        token = await trio.to_thread.run_sync(create_machine, server)
+        env = {"CODER_AGENT_TOKEN": token, "CODER_AGENT_URL": server.url, "TEMP": "C:\\windows\\temp"}
+        async with installed.machine.agent(installed.program, installed.cache, env, tmp_path / "log"):
+            words = ssh_words(tmp_path, server.url, server.token)
+            pipe = subprocess.PIPE
+            session = await trio.lowlevel.open_process([*words, "dev", program], stdin=pipe, stdout=pipe)
+            await repeats(session, b"before")
+            assert server.server is not None
+            os.killpg(server.server.pid, signal.SIGKILL)
+            server.server.wait(60)
+            await trio.to_thread.run_sync(server.start_server)
+            done = await trio.run_process([*words, "dev", "exit 5"], check=False)
+            assert done.returncode == 5, (tmp_path / "log").read_text()
+            await repeats(session, b"after")
+            assert session.stdin is not None
+            await session.stdin.aclose()
+            assert await session.wait() == 3
+
+
+def create_machine(server: Loopback) -> str:
+    """Create a user and the external workspace `dev`; return the token of its agent."""
+    password = "Killed-Password-7"
+    server.request("POST", "/api/v2/users/first", {"email": "a@b.c", "username": "ana", "password": password})
+    server.sign_in("a@b.c", password)
+    server.push_external_template()
+    server.create_external("dev")
+    shown = json.loads(server.coder("external-workspaces", "agent-instructions", "dev", "--output=json"))
+    return str(shown["auth_token"])
+
+
+async def repeats(session: trio.Process, line: bytes) -> None:
+    """Send a line to a program that returns it."""
+    assert session.stdin is not None and session.stdout is not None
+    await session.stdin.send_all(line)
+    seen = b""
+    with trio.fail_after(180):
+        while seen != line:
+            piece = await session.stdout.receive_some()
+            assert piece, seen
+            seen += piece
+
+
+async def test_scripts_log_and_fail(installed: InstalledProgram, tmp_path: Path) -> None:
+    oem = install_program(installed.machine, "oem")
     scripts = [
-        provisioner_pb2.Script(display_name="Good", script="echo from %CODER%", run_on_start=True),
+        provisioner_pb2.Script(display_name="Good", script=f"echo from %CODER%& {oem}", run_on_start=True),
         provisioner_pb2.Script(display_name="Bad", script="echo wrong 1>&2& exit 9", run_on_start=True),
     ]
     async with attached(installed, tmp_path, scripts=scripts) as view:
-
-        async def failed() -> bool:
-            return bool((await view.agent())["lifecycle_state"] == "start_error")
-
-        await eventually(failed, seconds=120)
-        logs = (await view.world.get(f"/api/v2/workspaceagents/{view.agent_id}/logs")).json()
-        text = [line["output"].strip() for line in logs]
-        assert "from true" in text and "wrong" in text, text
+        await until_lifecycle(view, "start_error")
+        text = await log_lines(view)
+        assert {"from true", "wrong", "café is written"} <= set(text), text
 
 
-async def test_agent_serves_files(installed: Fetched, tmp_path: Path) -> None:
+async def until_lifecycle(view: AgentWorld, state: str) -> None:
+    async def reached() -> bool:
+        return bool((await view.agent())["lifecycle_state"] == state)
+
+    await eventually(reached, seconds=120)
+
+
+async def log_lines(view: AgentWorld) -> list[str]:
+    logs = (await view.world.get(f"/api/v2/workspaceagents/{view.agent_id}/logs")).json()
+    return [line["output"].strip() for line in logs]
+
+
+async def test_interrupted_agent_runs_stop_script(installed: InstalledProgram, tmp_path: Path) -> None:
+    """Ctrl-C: the stop script runs and is logged, and no process of the workspace outlives the agent."""
+    outlast, machine = install_program(installed.machine, "outlast"), installed.machine
+    scripts = [provisioner_pb2.Script(display_name="Stop", script="echo stopped by %CODER%", run_on_stop=True)]
+    async with attached(installed, tmp_path, scripts=scripts) as view:
+        await until_lifecycle(view, "ready")
+        started = await over_ssh(view, tmp_path, "ssh", "dev", outlast)
+        assert started.returncode == 0 and machine.processes("outlast.exe")
+        for pid in machine.processes(installed.program.name):
+            os.kill(pid, signal.SIGINT)  # Wine makes it a Ctrl-C
+        await until_lifecycle(view, "off")
+        assert "stopped by true" in await log_lines(view)
+
+        async def alone() -> bool:
+            return not machine.processes(installed.program.name) and not machine.processes("outlast.exe")
+
+        await eventually(alone)
+
+
+async def test_agent_serves_files(installed: InstalledProgram, tmp_path: Path) -> None:
     sent = tmp_path / "sent"
     sent.write_bytes(os.urandom(3_000_000))
     lines = [
@@ -208,6 +369,8 @@ async def test_agent_serves_files(installed: Fetched, tmp_path: Path) -> None:
         'mkdir "ü folder"',
         'rmdir "ü folder"',
         "rm r.bin",
+        f"put {sent} /C:/windows/temp/r.bin",
+        "rm /C:/windows/temp/r.bin",
     ]
     async with attached(installed, tmp_path) as view:
         batch = "".join(f"{line}\n" for line in [*lines, "cd /C:/windows", "ls win.ini"]).encode()
@@ -217,7 +380,7 @@ async def test_agent_serves_files(installed: Fetched, tmp_path: Path) -> None:
         assert (tmp_path / "back").read_bytes() == sent.read_bytes()
 
 
-async def test_agent_upgrades_itself(installed: Fetched, tmp_path: Path) -> None:
+async def test_agent_upgrades_itself(installed: InstalledProgram, tmp_path: Path) -> None:
     """An older agent starts the server's program, and waits for it."""
     before = BUILD_VERSION.replace("v2.34", "v2.33")
     async with attached(installed, tmp_path, "--self-upgrade", WINE_OLD_VERSION=before) as view:
@@ -232,7 +395,7 @@ async def test_agent_upgrades_itself(installed: Fetched, tmp_path: Path) -> None
         assert done.returncode == 3
 
 
-async def test_session_is_private_and_used(installed: Fetched, tmp_path: Path) -> None:
+async def test_session_is_private_and_used(installed: InstalledProgram, tmp_path: Path) -> None:
     """`coder login` writes a file that only its owner can read; Wine shows access lists as modes."""
     (tmp_path / "site/bin").mkdir(parents=True)
     cache = {"CODER_BINARY_CACHE": windows_path(installed.cache)}
@@ -258,7 +421,7 @@ async def test_session_is_private_and_used(installed: Fetched, tmp_path: Path) -
     assert b"\r" not in config.read_bytes() and stat.S_IMODE(config.stat().st_mode) & 0o007 == 0
 
 
-def test_service_definition_is_printed(installed: Fetched) -> None:
+def test_service_definition_is_printed(installed: InstalledProgram) -> None:
     """Wine's scheduler runs no tasks; the steps are printed, with the token left out."""
     words = ["agent", "install", "--dry-run", "--agent-url", "https://x.example", "--agent-token", "secret-token"]
     cache = {"CODER_BINARY_CACHE": windows_path(installed.cache)}
@@ -268,7 +431,7 @@ def test_service_definition_is_printed(installed: Fetched) -> None:
     assert "run schtasks /Create /TN coder-agent /XML" in text and "AppData\\Local\\coder-agent\\coder.exe" in text
 
 
-def test_script_socket_is_refused(installed: Fetched) -> None:
+def test_script_socket_is_refused(installed: InstalledProgram) -> None:
     cache = {"CODER_BINARY_CACHE": windows_path(installed.cache)}
     done = installed.machine.run("wine", str(installed.program), "exp", "sync", "ping", env=cache)
     assert done.returncode == 1 and b"no socket for scripts on this system" in done.stderr

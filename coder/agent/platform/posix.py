@@ -138,6 +138,11 @@ def close_outputs(process: asyncio.subprocess.Process) -> None:
             pipe.close()
 
 
+def output_encoding(data: bytes | bytearray, *, is_cut: bool = False) -> str:
+    """Return the encoding of a program's output."""
+    return "utf-8"
+
+
 def read_available(stream: trio.abc.ReceiveStream, size: int) -> bytes:
     """Return what a child's pipe has now; empty if nothing."""
     try:

@@ -28,8 +28,7 @@ import trio
 import winpty
 from trio_asyncio import trio_as_aio
 
-from coder.base.files.sddl import others_can_write
-from coder.base.files.windows_access import access_list, user_sid
+from coder.base.files.windows_access import foreign_writer
 
 _kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
 
@@ -229,6 +228,16 @@ def close_outputs(process: _Piped) -> None:
     process.stderr.close()
 
 
+def output_encoding(data: bytes | bytearray, *, is_cut: bool = False) -> str:
+    """Return the encoding of a program's output: UTF-8 where it is valid, else the code page of consoles ("oem"), which
+    cmd.exe and most programs of Windows use for pipes. `is_cut`: the last character may be incomplete."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(data, not is_cut)
+    except UnicodeDecodeError:
+        return "oem"
+    return "utf-8"
+
+
 def read_available(stream: trio.abc.ReceiveStream, size: int) -> bytes:
     """Return nothing: a read of the pipe is already under way."""
     return b""
@@ -369,9 +378,7 @@ def start_successor(
 
 def why_not_private(folder: Path) -> str:
     """Return why other users could replace what is in a folder; "" if they cannot. Raises OSError."""
-    if folder.is_symlink() or folder.is_junction() or not folder.is_dir():
-        return f"{folder} is not a directory"
-    return f"{folder} is writable by other users" if others_can_write(access_list(folder), user_sid()) else ""
+    return foreign_writer(folder)
 
 
 def lock(descriptor: int) -> None:

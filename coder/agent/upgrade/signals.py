@@ -16,7 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-ENDING = (signal.SIGINT, signal.SIGTERM)
+ENDING = tuple(signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGBREAK") if name in signal.Signals.__members__)
+"""Signals that end the agent after its stop scripts. SIGBREAK is Ctrl-Break of Windows, where no process can send
+SIGTERM to another one."""
 _CAN_HOLD = hasattr(signal, "pthread_sigmask")
 "False on Windows, where no program takes over either."
 

@@ -22,6 +22,7 @@ from coder.agent.disk import FolderThreads, on_disk
 from coder.agent.platform import system
 from coder.agent.workspace.children import end_group
 from coder.base.json_types import JsonObject
+from coder.net.masking import without_web_login
 
 MAX_REPOSITORIES = 32
 MAX_DIFF = 1 << 20
@@ -160,7 +161,7 @@ async def _read_repository(root: Path, env: Mapping[str, str], scan: Scan) -> Re
     return Repository(
         str(root),
         branch or (await git("rev-parse", "-q", "--short", "HEAD")).strip(),
-        (await git("config", "--get", "remote.origin.url")).strip(),
+        without_web_login((await git("config", "--get", "remote.origin.url")).strip()),
         diff + rest if len(diff) <= MAX_DIFF else diff[:MAX_DIFF] + _LEFT_OUT,
     )
 

@@ -57,7 +57,8 @@ class Output:
     def text(self) -> str:
         left_out = self.size - len(self._head) - len(self._tail)
         middle = f"\n[… {left_out} bytes left out …]\n" if left_out else ""
-        return self._head.decode("utf-8", "replace") + middle + self._tail.decode("utf-8", "replace")
+        encoding = system.output_encoding(self._head, is_cut=True)
+        return self._head.decode(encoding, "replace") + middle + self._tail.decode(encoding, "replace")
 
     def truncated(self) -> JsonObject | None:
         """Return the number of omitted bytes; None when the output is complete."""

@@ -270,9 +270,12 @@ class _Pipe:
             lines, rest = [*lines, rest], b""
         self._rest = rest
         for line in lines:
-            self._queue.add(self._source, line.decode("utf-8", "replace").rstrip("\r"), self._level)
+            self._add_line(line.rstrip(b"\r"))
 
     def finish(self) -> None:
         if self._rest:
-            self._queue.add(self._source, self._rest.decode("utf-8", "replace"), self._level)
+            self._add_line(self._rest)
             self._rest = b""
+
+    def _add_line(self, line: bytes | bytearray) -> None:
+        self._queue.add(self._source, line.decode(system.output_encoding(line), "replace"), self._level)

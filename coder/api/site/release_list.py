@@ -15,7 +15,8 @@ import msgspec
 
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.domain.agents.version_order import is_newer, is_version
+from coder.base.release.location import checked_address
+from coder.domain.agents.version_order import canonical, is_newer, is_version
 
 LIST_NAME = "releases.json"
 """Name of the list in a folder of releases."""
@@ -28,10 +29,12 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     """One release of the list."""
 
     version: str
+    """With a leading v, which the list may omit."""
     folder: str
     """URL or path of the release's files, relative to the list."""
     notes: str = ""
     notes_url: str = ""
+    """Address for people; the server tells it to any caller."""
     schema_revision: str = ""
     """Newest revision of the database's schema that the release knows; "" if the list does not say."""
     published_at: str = ""
@@ -44,7 +47,8 @@ class ReleaseList(msgspec.Struct, frozen=True):
 
 
 def parse_release_list(data: bytes) -> ReleaseList:
-    """Parse a list. Raise CoderError `release_list` if it is not one."""
+    """Parse a list. Raise CoderError `release_list` if it is not one, `release_source` for an unusable address of
+    notes."""
     if len(data) > MAX_LIST_SIZE:
         raise _invalid(f"it is larger than {MAX_LIST_SIZE >> 20} MiB")
     try:
@@ -53,10 +57,15 @@ def parse_release_list(data: bytes) -> ReleaseList:
         raise _invalid(str(error)) from None
     if len(parsed.releases) > MAX_RELEASES:
         raise _invalid(f"it has more than {MAX_RELEASES} releases")
-    for release in parsed.releases:
-        if not is_version(release.version):
-            raise _invalid(f"{quoted(release.version[:80])} is no version")
-    return parsed
+    return ReleaseList([_checked(release) for release in parsed.releases])
+
+
+def _checked(release: Release) -> Release:
+    if not is_version(release.version):
+        raise _invalid(f"{quoted(release.version[:80])} is no version")
+    if release.notes_url:
+        checked_address(release.notes_url)
+    return msgspec.structs.replace(release, version=canonical(release.version))
 
 
 def _invalid(reason: str) -> CoderError:
@@ -76,8 +85,8 @@ def newest_release(releases: Iterable[Release], current: str) -> Release | None:
 
 def find_release(releases: Iterable[Release], version: str) -> Release | None:
     """Return the release of a version, which users also write without its "v"."""
-    bare = version.removeprefix("v")
-    return next((release for release in releases if release.version.removeprefix("v") == bare), None)
+    wanted = canonical(version)
+    return next((release for release in releases if release.version == wanted), None)
 
 
 def releases_between(releases: Iterable[Release], current: str, target: Release) -> list[Release]:

@@ -14,7 +14,7 @@ from coder.api.base import codec
 from coder.api.base.errors import Response as Envelope
 from coder.api.base.errors import ValidationError
 from coder.api.base.refusals import Conflict, Invalid, Refusal, Unavailable
-from coder.base.errors import is_database_away
+from coder.base.errors import DATABASE_FULL, DATABASE_OUTAGES, find_outage
 from coder.base.log import STRANGERS_LINES, get_logger
 
 STATUS = {
@@ -69,9 +69,11 @@ def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]
                 return envelope_of(inner)
     if isinstance(error, Refusal):
         return envelope(error)
-    if is_database_away(error):  # the store logs an outage once
-        return envelope(Unavailable("The database does not answer.", "Try again in a moment.", headers=[_SOON]))
-    if _is_full(error):
+    outage = find_outage(error)
+    if outage and outage != DATABASE_FULL:  # the store logs it once
+        text = f"The database {DATABASE_OUTAGES[outage]}."
+        return envelope(Unavailable(text, "Try again in a moment.", headers=[_SOON]))
+    if outage or _is_full(error):
         _log.error("a request failed: a disk is full", error=error, where=_innermost_frames(error))
         body = Envelope(
             message="The server has no room left on its disk.", detail="Ask its administrator to free some space."
@@ -92,7 +94,7 @@ def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]
 
 
 def _is_full(error: BaseException) -> bool:
-    """Return whether our disk, or the database's, is full."""
+    """Return whether our disk is full, or the database's, according to its driver."""
     return (isinstance(error, OSError) and error.errno in _NO_ROOM) or _sqlstate(error) == _NO_ROOM_SQLSTATE
 
 

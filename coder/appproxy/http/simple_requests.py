@@ -50,7 +50,7 @@ def simple_head(data: bytes) -> h11.Request | None:
     """Return the head of a request of one piece; None when these bytes are anything else."""
     if len(data) > MAX_HEAD or (match := _HEAD.fullmatch(data)) is None:
         return None
-    items, hosts = [], 0
+    items, hosts, lengths = [], 0, 0
     lines = match[2].split(b"\r\n")
     if len(lines) > HEAD_LINES:
         return None
@@ -58,11 +58,13 @@ def simple_head(data: bytes) -> h11.Request | None:
     for line in lines:
         raw, _, value = line.partition(b":")
         name, value = raw.lower(), value.strip(b" \t")
-        if name in _FRAMING or (name == b"connection" and value.lower() != b"keep-alive"):
+        if name == b"content-length" and value == b"0":
+            lengths += 1  # "no body", which some clients say with every request
+        elif name in _FRAMING or (name == b"connection" and value.lower() != b"keep-alive"):
             return None
         hosts += name == b"host"
         items.append((raw, name, value))
-    if hosts != 1:
+    if hosts != 1 or lengths > 1:
         return None
     return h11.Request(method=b"GET", target=match[1], headers=Headers(items), http_version=b"1.1", _parsed=True)
 

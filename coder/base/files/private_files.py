@@ -7,9 +7,11 @@ of its folder: in a folder that other users read, they would read a secret, too.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 PRIVATE = 0o600
@@ -23,13 +25,38 @@ def open_private(path: Path, flags: int, *, owner: str = "") -> int:
     """Return a descriptor of the file; one that is created (`os.O_CREAT` in `flags`) is readable by its owner only.
 
     On Windows the system account can read it, too, as root can elsewhere; so can the user `owner`, if named. An
-    existing file keeps its mode or access list. Raises OSError.
+    existing file keeps its mode or access list, unless the caller overwrites it (`os.O_TRUNC`): a file of this user
+    then becomes as private as a new one before it receives its content. Raises OSError.
     """
     if sys.platform == "win32":
         from coder.base.files.windows_access import open_with_access_list
 
         return open_with_access_list(path, flags, owner)
-    return os.open(path, flags, PRIVATE)
+    descriptor = os.open(path, flags & ~os.O_TRUNC, PRIVATE)
+    if flags & os.O_TRUNC:
+        try:
+            _empty(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+    return descriptor
+
+
+def _empty(descriptor: int) -> None:
+    """Truncate a regular file; one of this user first loses the rights of other users. Raises OSError."""
+    before = os.fstat(descriptor)
+    if not stat.S_ISREG(before.st_mode):
+        return  # a pipe or a terminal, which O_TRUNC leaves alone, too
+    if before.st_uid == os.geteuid() and stat.S_IMODE(before.st_mode) & ~PRIVATE:
+        with suppress(PermissionError):  # a file system without modes, such as FAT
+            os.fchmod(descriptor, PRIVATE)
+    os.ftruncate(descriptor, 0)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, and replace the content of an existing one. Raises OSError."""
+    with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as out:
+        out.write(content)
 
 
 def keep_access(replaced: Path, new: Path) -> None:

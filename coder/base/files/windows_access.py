@@ -13,6 +13,8 @@ from ctypes import wintypes
 from pathlib import Path
 from typing import Any
 
+from coder.base.files.sddl import others_can_replace, others_can_write
+
 _kernel32: Any = ctypes.WinDLL("kernel32", use_last_error=True)
 _advapi32: Any = ctypes.WinDLL("advapi32", use_last_error=True)
 
@@ -27,6 +29,10 @@ _ACCESS_LIST = 4
 _TOKEN_QUERY, _TOKEN_USER = 8, 1
 _READ, _WRITE, _APPEND = 0x80000000, 0x40000000, 0x00100004
 "GENERIC_READ, GENERIC_WRITE, FILE_APPEND_DATA with SYNCHRONIZE."
+_CHANGE_LIST = 0x00040000
+"WRITE_DAC"
+_DENIED = 5
+"ERROR_ACCESS_DENIED"
 _SHARE_ALL = 7
 _CREATE_NEW, _CREATE_ALWAYS, _OPEN_EXISTING, _OPEN_ALWAYS, _TRUNCATE_EXISTING = 1, 2, 3, 4, 5
 _NORMAL = 0x80
@@ -93,19 +99,31 @@ _advapi32.GetFileSecurityW.argtypes = [
     ctypes.POINTER(wintypes.DWORD),
 ]
 _advapi32.SetFileSecurityW.argtypes = [wintypes.LPCWSTR, wintypes.DWORD, ctypes.c_void_p]
+_advapi32.SetKernelObjectSecurity.argtypes = [ctypes.c_void_p, wintypes.DWORD, ctypes.c_void_p]
 
 
 def open_with_access_list(path: Path, flags: int, owner: str = "") -> int:
     """Return a descriptor as `os.open` does; a new file has a list of this user, the system, and the user `owner`.
 
-    The list is protected: nothing is inherited from the folder. Raises OSError.
+    The list is protected: nothing is inherited from the folder. An existing file that is overwritten (`os.O_TRUNC`)
+    gets the list, too, where this user may change it. Raises OSError.
     """
     sids = [user_sid(), *([account_sid(owner)] if owner else [])]
     with _descriptor(private_list(sids)) as described:
         attributes = _SecurityAttributes(ctypes.sizeof(_SecurityAttributes), described, False)
-        handle = _kernel32.CreateFileW(
-            str(path), _rights(flags), _SHARE_ALL, ctypes.byref(attributes), _disposition(flags), _NORMAL, None
-        )
+
+        def create(extra: int) -> int | None:
+            rights = _rights(flags) | extra
+            return _kernel32.CreateFileW(  # type: ignore[no-any-return]
+                str(path), rights, _SHARE_ALL, ctypes.byref(attributes), _disposition(flags), _NORMAL, None
+            )
+
+        overwrites = bool(flags & os.O_TRUNC)
+        handle = create(_CHANGE_LIST if overwrites else 0)
+        if handle == _INVALID and overwrites and ctypes.get_last_error() == _DENIED:
+            handle = create(0)  # a file of another user, which keeps its list
+        elif handle != _INVALID and overwrites:
+            _advapi32.SetKernelObjectSecurity(handle, _ACCESS_LIST, described)  # in vain on FAT, which has no lists
     if handle == _INVALID:
         raise _failure(path)
     try:
@@ -133,6 +151,24 @@ def copy_access_list(source: Path, target: Path) -> None:
     """Give a file the access list of another one. Raises OSError."""
     if not _advapi32.SetFileSecurityW(str(target), _ACCESS_LIST, _read_parts(source, _ACCESS_LIST)):
         raise _failure(target)
+
+
+def foreign_writer(folder: Path) -> str:
+    """Return why other users could replace what is in a folder, by its own list or by one above; "" if they cannot.
+
+    Folders of programs have to be private in this sense. A file with a secret need not: its own list decides which
+    users read it, in whichever folder it is. Raises OSError.
+    """
+    if folder.is_symlink() or folder.is_junction() or not folder.is_dir():
+        return f"{folder} is not a directory"
+    user = user_sid()
+    if others_can_write(access_list(folder), user):
+        return f"{folder} is writable by other users"
+    # A user who may rename a parent folder could replace this one, by either path to it.
+    for above in {*folder.absolute().parents, *folder.resolve().parents}:
+        if others_can_replace(access_list(above), user, is_root=above.parent == above):
+            return f"{above}, above {folder}, can be replaced by other users"
+    return ""
 
 
 def user_sid() -> str:

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from coder.base.atomic_file import write_atomically
+from coder.base.atomic_file import naming, write_atomically
 from coder.base.errors import CoderError
 from coder.base.files.private_files import replace_file, when_free
 from coder.base.quoted import quoted
@@ -162,12 +162,22 @@ def _replace_program(source: Path, path: Path) -> None:
     for earlier in path.parent.glob(f".{path.name}.old-*"):
         with contextlib.suppress(OSError):  # it still runs
             earlier.unlink()
-    beside = path.with_name(f".{path.name}.new")
-    shutil.copyfile(source, beside)
-    beside.chmod(0o755)
+    beside, aside = (path.with_name(f".{path.name}.{kind}-{os.urandom(4).hex()}") for kind in ("new", "old"))
     try:
-        replace_file(beside, path)  # the file of a running program cannot be overwritten
-    except PermissionError:
-        # Windows does not replace the file of a running program either, but renames it.
-        path.rename(path.with_name(f".{path.name}.old-{os.urandom(4).hex()}"))
-        beside.rename(path)
+        with naming(beside), source.open("rb") as program, beside.open("xb") as copy:
+            shutil.copyfileobj(program, copy, 1 << 20)
+            copy.flush()
+            os.fsync(copy.fileno())
+        beside.chmod(0o755)
+        try:
+            replace_file(beside, path)  # the file of a running program cannot be overwritten
+        except PermissionError:
+            # Windows does not replace the file of a running program either, but renames it.
+            path.rename(aside)
+            try:
+                beside.rename(path)
+            except OSError:
+                aside.rename(path)
+                raise
+    finally:
+        beside.unlink(missing_ok=True)

@@ -6,6 +6,7 @@ are linked into the home directory (dotfile_links.py). A conflicting file is ren
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -58,7 +59,8 @@ def _install(invocation: Invocation[DotfilesOptions], folder: Path, script: Path
         invocation.options.yes, f"Running install script {script.relative_to(folder)}.\n\n  Continue?", default=True
     )
     if not os.access(script, os.X_OK):
-        script.chmod(script.stat().st_mode | 0o100)
+        with contextlib.suppress(OSError):  # the start then fails, with its own explanation
+            script.chmod(script.stat().st_mode | 0o100)
     done = _run(script, folder)
     if done.returncode != 0:
         raise CoderError("dotfiles", f"the install script exited with code {done.returncode}")
@@ -79,16 +81,32 @@ def _run(script: Path, folder: Path) -> subprocess.CompletedProcess[bytes]:
 
 
 def _explain_start(script: Path, error: OSError) -> tuple[str, str]:
-    """Return the reason and the way out; the system says "No such file" of a script whose interpreter is missing."""
-    with script.open("rb") as file:
-        first = file.readline(512)
+    """Return the reason and the way out; the system says "No such file" of a script whose interpreter is missing, and
+    "Permission denied" for three reasons: the script's mode, its interpreter, and its file system."""
     reason = f"the install script {script.name} cannot be started"
+    try:
+        with script.open("rb") as file:
+            first = file.readline(512)
+    except OSError as unreadable:  # a script that may be executed but not read
+        return f"{reason}: it cannot be read ({unreadable.strerror})", f"Run `chmod u+rx {shown(str(script))}`."
+    if isinstance(error, PermissionError):
+        return f"{reason}: {error.strerror}", _explain_refusal(script, first)
     if error.errno != errno.ENOENT or not first.startswith(b"#!"):
         return f"{reason}: {error.strerror}", ""
     interpreter = shown(first[2:].decode(errors="replace").strip(" \t\n"))
     if first.endswith(b"\r\n"):
         return f"{reason}: its lines end as on Windows", "Commit it with LF line ends (.gitattributes: *.sh eol=lf)."
     return f"{reason}: its interpreter {interpreter} does not exist", "Install it, or change the first line."
+
+
+def _explain_refusal(script: Path, first: bytes) -> str:
+    """Return the way out for a script that the system refuses to execute."""
+    words = first[2:].decode(errors="replace").split(maxsplit=1) if first.startswith(b"#!") else []
+    if words and not (Path(words[0]).is_file() and os.access(words[0], os.X_OK)):
+        return f"Its interpreter {words[0]} is not a program that you may execute: change the first line."
+    if not script.stat().st_mode & 0o111:  # `_install` may not change a file of another user
+        return "Make it executable in the repository: git update-index --chmod=+x"
+    return "Its folder may be mounted with noexec: clone the dotfiles elsewhere with --repo-dir."
 
 
 def find_shell() -> str:

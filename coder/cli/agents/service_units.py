@@ -19,6 +19,8 @@ from coder.cli.agents import windows_task
 Platform = Literal["linux", "darwin", "windows"]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 RESTART_SECONDS = 5
+STOP_SECONDS = 90
+"Seconds (ours) for stop scripts before the agent is killed. systemd's default is 90, launchd's 20."
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def install_steps(spec: InstallSpec) -> list[Step]:
     steps.append(WriteFile(paths.token, 0o600, None, owner))
     steps += [WriteFile(paths.log, 0o600, "", owner)] if paths.log else []
     encoding = windows_task.ENCODING if spec.platform == "windows" else "utf-8"
-    steps.append(WriteFile(paths.unit, 0o644, _definition(spec, argv), encoding=encoding))
+    steps.append(WriteFile(paths.unit, 0o644, _definition(spec, argv, paths.log), encoding=encoding))
     return steps + [RunCommand(words, may_fail) for words, may_fail in _start_commands(spec, paths)]
 
 
@@ -114,7 +116,8 @@ def _outputs(spec: InstallSpec) -> _Places:
     if spec.platform == "darwin":
         base = "/Library/LaunchDaemons" if spec.system else f"{home}/Library/LaunchAgents"
         folder = f"/Library/Application Support/{name}" if spec.system else f"{home}/Library/Application Support/{name}"
-        return _Places(f"{base}/{_label(name)}.plist", f"{folder}/token", f"{folder}/coder")
+        log = f"{'' if spec.system else home}/Library/Logs/{name}.log"
+        return _Places(f"{base}/{_label(name)}.plist", f"{folder}/token", f"{folder}/coder", log)
     if spec.platform == "windows":  # users can add files to folders below ProgramData
         folder = f"C:\\Program Files\\{name}" if spec.system else f"{home}\\AppData\\Local\\{name}"
         return _Places(*(f"{folder}\\{file}" for file in ("task.xml", "token", "coder.exe", "agent.log")))
@@ -126,6 +129,11 @@ def _outputs(spec: InstallSpec) -> _Places:
 
 def _label(name: str) -> str:
     return f"com.coder.{name}"
+
+
+def _domain(spec: InstallSpec) -> str:
+    """Return launchd's domain of the service; a user's exists while that user is signed in at the screen."""
+    return "system" if spec.system else f"gui/{spec.uid}"
 
 
 def _systemctl(spec: InstallSpec) -> tuple[str, ...]:
@@ -142,9 +150,14 @@ def _start_commands(spec: InstallSpec, paths: _Places) -> list[tuple[tuple[str, 
         return commands if spec.system else [*commands, (("loginctl", "enable-linger", spec.user), True)]
     if spec.platform == "windows":
         return [(windows_task.create_command(spec.name, paths.unit), False)]
-    domain = "system" if spec.system else f"gui/{spec.uid}"
-    bootout = ("launchctl", "bootout", f"{domain}/{_label(spec.name)}")
-    return [(bootout, True), (("launchctl", "bootstrap", domain, paths.unit), False)]
+    domain = _domain(spec)
+    service = f"{domain}/{_label(spec.name)}"
+    # launchd remembers a service that a user disabled, and does not load it.
+    return [
+        (("launchctl", "bootout", service), True),
+        (("launchctl", "enable", service), True),
+        (("launchctl", "bootstrap", domain, paths.unit), False),
+    ]
 
 
 def _stop_commands(spec: InstallSpec) -> list[tuple[str, ...]]:
@@ -152,8 +165,7 @@ def _stop_commands(spec: InstallSpec) -> list[tuple[str, ...]]:
         return [(*_systemctl(spec), "disable", "--now", spec.name)]
     if spec.platform == "windows":
         return [windows_task.end_command(spec.name), windows_task.delete_command(spec.name)]
-    domain = "system" if spec.system else f"gui/{spec.uid}"
-    return [("launchctl", "bootout", f"{domain}/{_label(spec.name)}")]
+    return [("launchctl", "bootout", f"{_domain(spec)}/{_label(spec.name)}")]
 
 
 def status_command(spec: InstallSpec) -> tuple[str, ...]:
@@ -162,13 +174,13 @@ def status_command(spec: InstallSpec) -> tuple[str, ...]:
         return (*_systemctl(spec), "status", spec.name)
     if spec.platform == "windows":
         return windows_task.query_command(spec.name)
-    return ("launchctl", "print", f"{'system' if spec.system else f'gui/{spec.uid}'}/{_label(spec.name)}")
+    return ("launchctl", "print", f"{_domain(spec)}/{_label(spec.name)}")
 
 
-def _definition(spec: InstallSpec, argv: Sequence[str]) -> str:
+def _definition(spec: InstallSpec, argv: Sequence[str], log: str) -> str:
     if spec.platform == "windows":
         return windows_task.task_definition(spec.name, spec.user, argv)
-    return _systemd_unit(spec, argv) if spec.platform == "linux" else _plist(spec, argv)
+    return _systemd_unit(spec, argv) if spec.platform == "linux" else _plist(spec, argv, log)
 
 
 def _systemd_unit(spec: InstallSpec, argv: Sequence[str]) -> str:
@@ -180,7 +192,7 @@ def _systemd_unit(spec: InstallSpec, argv: Sequence[str]) -> str:
         "[Unit]\nDescription=Coder agent\nAfter=network-online.target\nWants=network-online.target\n"
         "StartLimitIntervalSec=0\n\n"
         f"[Service]\nType=simple\n{runs_as}ExecStart={words}\nRestart=always\nRestartSec={RESTART_SECONDS}\n"
-        "KillMode=mixed\nTimeoutStopSec=90\n\n"
+        f"KillMode=mixed\nTimeoutStopSec={STOP_SECONDS}\n\n"
         f"[Install]\nWantedBy={target}\n"
     )
 
@@ -191,7 +203,7 @@ def systemd_word(word: str) -> str:
     return f'"{quoted}"'
 
 
-def _plist(spec: InstallSpec, argv: Sequence[str]) -> str:
+def _plist(spec: InstallSpec, argv: Sequence[str], log: str) -> str:
     properties: JsonObject = {
         "Label": _label(spec.name),
         "ProgramArguments": list(argv),
@@ -199,7 +211,10 @@ def _plist(spec: InstallSpec, argv: Sequence[str]) -> str:
         "KeepAlive": True,
         "ThrottleInterval": RESTART_SECONDS,
         "ProcessType": "Interactive",
+        "ExitTimeOut": STOP_SECONDS,
     }
     if spec.system:
         properties["UserName"] = spec.user
+    # The agent writes its log itself; what the launcher and the interpreter say without it belongs there as well.
+    properties |= {"StandardOutPath": log, "StandardErrorPath": log}
     return plistlib.dumps(properties, sort_keys=True).decode()

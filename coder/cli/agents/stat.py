@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from coder.base import without_proc
 from coder.base.errors import CoderError
 from coder.base.json_types import Json
 from coder.cli.core.command import Invocation, implements
@@ -52,6 +54,11 @@ class Measure:
 
 
 def host_memory() -> Measure:
+    if without_proc.is_needed():
+        used, total = without_proc.memory()
+        if used is None:
+            raise _unsupported("memory")
+        return Measure(used, total, "B")
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError as error:
@@ -73,6 +80,11 @@ def host_cpu() -> Measure:
 
 def _cpu_ticks() -> tuple[int, int]:
     """Return (idle, total) CPU ticks since boot."""
+    if without_proc.is_needed():
+        ticks = without_proc.cpu_ticks()
+        if ticks is None:
+            raise _unsupported("CPU")
+        return ticks
     try:
         fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     except OSError as error:
@@ -82,11 +94,10 @@ def _cpu_ticks() -> tuple[int, int]:
 
 def disk(path: str) -> Measure:
     try:
-        status = os.statvfs(path)
+        usage = shutil.disk_usage(path)
     except OSError as error:
         raise CoderError("disk", f"cannot read the disk usage of {path}") from error
-    total = status.f_blocks * status.f_frsize
-    return Measure(total - status.f_bfree * status.f_frsize, total, "B")
+    return Measure(usage.used, usage.total, "B")
 
 
 def container_cpu() -> Measure | None:
@@ -129,7 +140,11 @@ def _is_container() -> bool:
 
 
 def _unsupported(resource: str) -> CoderError:
-    return CoderError("unsupported", f"{resource} cannot be measured on this system", "This requires Linux with /proc.")
+    return CoderError(
+        "unsupported",
+        f"{resource} cannot be measured on this system",
+        "It requires /proc, or the Python package psutil.",
+    )
 
 
 # ---- commands

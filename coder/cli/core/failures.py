@@ -40,8 +40,12 @@ def error_text(error: CoderError, *, is_terminal: bool, suggest: Callable[[Missi
     chain = list(causes(error))
     answer = next((item for item in chain if isinstance(item, HttpError)), None)
     if answer is None:
-        text = explain_error(error, with_hint=is_terminal)
-        return plain_fault(text)[0] if is_terminal else text
+        text = explain_error(error, with_hint=False)
+        if not is_terminal:
+            return text
+        # An added action has no next step of its own: that of the cause counts.
+        hint = next((item.hint for item in chain if isinstance(item, CoderError) and item.hint), "")
+        return plain_fault(f"{text}\n{hint}" if hint else text)[0]
     traced = [item.message for item in chain[: chain.index(answer)] if isinstance(item, CoderError)]
     message = answer.message or f"HTTP {answer.status}"
     missing = missing_resource(answer) if is_terminal else None

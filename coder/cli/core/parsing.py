@@ -198,6 +198,8 @@ def _store(
 
 def option_report(invocation: Invocation[Options]) -> str:
     """Return the output of `--debug-options`: every option with its value (secrets masked) and its source."""
+    from coder.net.masking import shown_setting  # not for every short command
+
     rows = [("Option", "Value", "Value Source")]
     sides = (
         (invocation.command.options, vars(invocation.options), invocation.sources),
@@ -206,7 +208,7 @@ def option_report(invocation: Invocation[Options]) -> str:
     for options, values, sources in sides:
         for option in options:
             value = values[option.name]
-            text = "***" if option.secret and value else format_value(value)
+            text = "***" if option.secret and value else format_value(shown_setting(value))
             rows.append((option.flag or option.name, text, sources[option.name]))
     widths = [max(len(row[index]) for row in rows) for index in range(2)]
     return "".join(

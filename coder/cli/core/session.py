@@ -16,6 +16,7 @@ from coder.base.quoted import quoted
 from coder.base.secret import Secret
 from coder.cli.core.command import Invocation
 from coder.cli.core.options import Options
+from coder.net.masking import masked
 from coder.net.policy import DialPolicy
 
 if TYPE_CHECKING:
@@ -155,7 +156,9 @@ def normal_url(text: str) -> str:
         from coder.base.text_faults import url_fault
 
         fault = url_fault(address) or "not the address of a deployment"
-        raise CoderError("bad_url", f'parse raw url "{address}": {fault}', "Write it like https://coder.example.com")
+        raise CoderError(
+            "bad_url", f'parse raw url "{masked(address)}": {fault}', "Write it like https://coder.example.com"
+        )
     return address
 
 

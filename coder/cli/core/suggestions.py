@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from coder.base.config import Option
+from coder.base.json_types import Json
 
 _CLOSE = 0.8
 """Similarity (`difflib`, 0 to 1) from which a word counts as misspelt."""
@@ -122,6 +123,26 @@ def misspelt_variables(environment: Mapping[str, str], known: Iterable[str]) -> 
             found = next((item for item in names if abs(len(item) - len(name)) <= 1 and _is_typo(name, item)), "")
             if found:
                 yield name, found
+
+
+def unknown_keys(document: Mapping[str, Json], known: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the dotted keys of a settings file that no setting has, with the probable setting ("" without one)."""
+    keys = {key for key in known if key}
+    groups = {".".join(words[:end]) for key in keys for words in (key.split("."),) for end in range(1, len(words))}
+
+    def walk(node: Mapping[str, Json], prefix: str) -> Iterator[tuple[str, str]]:
+        for name, value in node.items():
+            key = f"{prefix}{name}"
+            if key in keys:
+                continue
+            if key in groups and isinstance(value, Mapping):
+                yield from walk(value, f"{key}.")
+            elif key not in groups:
+                yield key, nearest(key, keys | groups)
+            elif value is not None:
+                yield key, ""
+
+    return walk(document, "")
 
 
 def variables_warning(environment: Mapping[str, str], known: Iterable[str]) -> str:

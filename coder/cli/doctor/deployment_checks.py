@@ -37,6 +37,7 @@ from coder.client.target import split_target
 from coder.net.dial import connect
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient, HttpResponse
+from coder.net.masking import masked
 from coder.net.policy import DialPolicy, default_port, proxy_for
 from coder.tailnet.network_check import check_network
 from coder.tailnet.relay import proxy_without_credentials
@@ -127,10 +128,10 @@ async def check_api(examination: Examination) -> list[Finding]:
     except CoderError as error:
         return [from_error("http", "HTTP", error, "Check the URL, and the proxies between.")]
     except ValidationError:
-        return [failure("http", "HTTP", f"{policy.url} is not a Coder server", "Check the URL.")]
+        return [failure("http", "HTTP", f"{masked(policy.url)} is not a Coder server", "Check the URL.")]
     examination.is_reachable = True
     return [
-        ok("http", "HTTP", f"the API at {policy.url} answers"),
+        ok("http", "HTTP", f"the API at {masked(policy.url)} answers"),
         judge_clock(_skew(answer, before, examination.now())),
         judge_versions(BUILD_VERSION, info.version),
     ]

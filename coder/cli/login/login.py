@@ -18,6 +18,7 @@ from coder.cli.ui.output import ask, confirm, say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError, NetError
+from coder.net.masking import masked
 
 _BUILD_VERSION = "x-coder-build-version"
 
@@ -37,7 +38,7 @@ def _login(invocation: Invocation[LoginOptions]) -> int:
     if not _has_first_user(anonymous, url):
         token = _create_first_user(invocation, anonymous)
     elif token:
-        sys.stdout.write(f"Logging in to {url} with the given token.\n")
+        sys.stdout.write(f"Logging in to {masked(url)} with the given token.\n")
         token = _session_from_token(invocation, url, token)
     else:
         token = _session_by_person(invocation, url)

@@ -43,6 +43,6 @@ async def _write(invocation: Invocation[ResetPasswordOptions], username: str, pa
         await key_store.delete_keys_of(tx, user.id)
         return True
 
-    async with open_as_is(invocation) as database:
+    async with open_as_is(invocation, while_running=True) as database:
         if not await database.run(write):
             raise CoderError("no_user", f'user "{username}" not found', "Use the name that the user logs in with.")

@@ -10,13 +10,14 @@ from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.login.whoami import WHOAMI, WhoamiOptions
 from coder.cli.ui.output import chosen_columns, print_json, print_table
 from coder.client.answers import read
+from coder.net.masking import masked
 
 
 @implements(WHOAMI)
 def _whoami(invocation: Invocation[WhoamiOptions]) -> int:
     client = session.client(invocation)
     user = read(client.request("GET", "/api/v2/users/me"), User)
-    url = client.policy.url
+    url = masked(client.policy.url)
     if invocation.options.output == "text":
         line = f"Coder is running at {url}, You're authenticated as {user.username} !\n"
         # Without a terminal, print the brackets that scripts expect.

@@ -173,6 +173,9 @@ async def _forward_all(
         nursery.cancel_scope.cancel()
 
 
+_OTHER_PORT = "Choose another local port, such as 8081 in --tcp 8081:8080."
+
+
 async def _listen(forward: Forward) -> list[trio.SocketListener]:
     listeners: list[trio.SocketListener] = []
     for host in forward.hosts:
@@ -181,7 +184,7 @@ async def _listen(forward: Forward) -> list[trio.SocketListener]:
         except OSError as error:
             if host == "::1" and listeners:
                 continue  # a machine without IPv6
-            raise CoderError("port_forward", f"cannot listen on {host}:{forward.local}", "Is it in use?") from error
+            raise CoderError("port_forward", f"cannot listen on {host}:{forward.local}", _OTHER_PORT) from error
     return listeners
 
 
@@ -193,7 +196,7 @@ def _listen_udp(forward: Forward) -> list[trio.socket.SocketType]:
         except OSError as error:
             if host == "::1" and sockets:
                 continue  # a machine without IPv6
-            raise CoderError("port_forward", f"cannot listen on udp {host}:{forward.local}", "Is it in use?") from error
+            raise CoderError("port_forward", f"cannot listen on udp {host}:{forward.local}", _OTHER_PORT) from error
     return sockets
 
 

@@ -11,6 +11,7 @@ from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
 from coder.cli.core.options import OrgOption
+from coder.cli.core.organization_choice import organization_of
 from coder.cli.declarations.people.groups import (
     CREATE,
     DELETE,
@@ -20,7 +21,6 @@ from coder.cli.declarations.people.groups import (
     GroupsEditOptions,
     GroupsListOptions,
 )
-from coder.cli.templates.templates import organization_of
 from coder.cli.ui.output import Row, print_rows, say
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient

@@ -11,6 +11,7 @@ from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
 from coder.cli.core.options import OrgOption
+from coder.cli.core.organization_choice import organization_of
 from coder.cli.declarations.people.organization_settings import (
     SET_GROUP_SYNC,
     SET_ORGANIZATION_SYNC,
@@ -21,7 +22,6 @@ from coder.cli.declarations.people.organization_settings import (
     SHOW_ROLE_SYNC,
     SHOW_SHARING,
 )
-from coder.cli.templates.templates import organization_of
 from coder.cli.ui.output import print_json
 from coder.net.blocking import BlockingClient
 

@@ -13,6 +13,7 @@ from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
 from coder.cli.core.options import OrgOption, YesOption
+from coder.cli.core.organization_choice import find_organization, named_organization, organization_of
 from coder.cli.declarations.people.organizations import (
     CREATE,
     DELETE,
@@ -33,7 +34,6 @@ from coder.cli.declarations.people.organizations import (
     OrganizationsShowOptions,
     RoleInputOptions,
 )
-from coder.cli.templates.templates import find_organization, named_organization, organization_of
 from coder.cli.ui.output import Row, confirm, go_time, print_json, print_rows
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient

@@ -30,8 +30,10 @@ from coder.net.blocking import BlockingClient
 
 T = TypeVar("T")
 
-NOT_SHOWN = (400, 403, 404)
-"""Answers for a part that the caller may not read, or that the deployment has switched off."""
+NOT_SHOWN = (403, 404)
+"""Answers for a part that the caller may not read."""
+OAUTH2_OFF = (400,)
+"""Answers of the OAuth2 routes where the deployment has switched them off. Elsewhere, 400 is a failure."""
 _SYNCED = {"oidc": "identity provider", "github": "GitHub"}
 
 
@@ -48,9 +50,13 @@ class Grant:
     expires_at: datetime | None = None
 
 
-def _part(client: BlockingClient, title: str, path: str, kind: type[T]) -> T | None:
-    """Return a part of the review, or None after naming the part that cannot be shown."""
-    answer = client.request("GET", path, expect=(200, *NOT_SHOWN))
+def _part(client: BlockingClient, title: str, path: str, kind: type[T], off: tuple[int, ...] = ()) -> T | None:
+    """Return a part of the review, or None after naming the part that cannot be shown. `off`: statuses of a part that
+    the deployment has switched off."""
+    answer = client.request("GET", path, expect=(200, *NOT_SHOWN, *off))
+    if answer.status in off:
+        say(f"Not shown: {title} (this deployment has none)")
+        return None
     if answer.status != 200:
         say(f"Not shown: {title} (you may not see them, or the deployment has none)")
         return None
@@ -89,17 +95,18 @@ def _shares(client: BlockingClient, user: User) -> Iterator[Grant]:
             yield Grant(kind, name, f"shared by {workspace.owner_name}", str(workspace.id), workspace.last_used_at)
 
 
-def _may_read_keys(client: BlockingClient, user: User) -> bool:
-    """Return whether the caller may read the user's keys: lists of hidden ones are empty, not refused."""
-    check = {"object": {"resource_type": "api_key", "owner_id": str(user.id)}, "action": "read"}
-    answer = client.request("POST", "/api/v2/authcheck", json={"checks": {"keys": check}})
-    return read(answer, dict[str, bool]).get("keys", False)
+def _readable(client: BlockingClient, user: User) -> dict[str, bool]:
+    """Return which kinds of credentials the caller may read: lists of hidden ones are empty, not refused."""
+    kinds = {"keys": "api_key", "consents": "oauth2_app_code_token"}
+    checks: dict[str, Json] = {
+        name: {"object": {"resource_type": kind, "owner_id": str(user.id)}, "action": "read"}
+        for name, kind in kinds.items()
+    }
+    answer = client.request("POST", "/api/v2/authcheck", json={"checks": checks})
+    return read(answer, dict[str, bool])
 
 
 def _keys(client: BlockingClient, user: User) -> Iterator[Grant]:
-    if not _may_read_keys(client, user):
-        say("Not shown: tokens and sessions (you may not see them)")
-        return
     base = f"/api/v2/users/{user.id}"
     for token in _part(client, "tokens", f"{base}/keys/tokens", list[APIKeyWithOwner]) or []:
         if token.user_id == user.id:
@@ -108,17 +115,27 @@ def _keys(client: BlockingClient, user: User) -> Iterator[Grant]:
     for item in _part(client, "sessions", f"{base}/sessions", list[UserSession]) or []:
         place = item.ip_address or "-"
         yield Grant("session", item.user_agent or "unknown program", place, item.id, item.last_used, item.expires_at)
-
-
-def _credentials(client: BlockingClient, user: User) -> Iterator[Grant]:
-    yield from _keys(client, user)
-    base = f"/api/v2/users/{user.id}"
     for device in _part(client, "devices", f"{base}/wireguard-clients", list[WireguardClient]) or []:
         place = device.endpoint or "-"
         yield Grant("device", device.name, place, str(device.id), device.last_handshake_at, device.expires_at)
+
+
+def _consents(client: BlockingClient, user: User) -> Iterator[Grant]:
     path = f"/api/v2/oauth2-provider/apps?user_id={user.id}"
-    for app in _part(client, "OAuth2 consents", path, list[OAuth2ProviderApp]) or []:
+    for app in _part(client, "OAuth2 consents", path, list[OAuth2ProviderApp], OAUTH2_OFF) or []:
         yield Grant("OAuth2 consent", app.name, "consent", str(app.id))
+
+
+def _credentials(client: BlockingClient, user: User) -> Iterator[Grant]:
+    readable = _readable(client, user)
+    for name, titles, part in (
+        ("keys", "tokens, sessions and devices", _keys),
+        ("consents", "OAuth2 consents", _consents),
+    ):
+        if readable.get(name, False):
+            yield from part(client, user)
+        else:
+            say(f"Not shown: {titles} (you may not see them)")
 
 
 def _grants(client: BlockingClient, user: User) -> Iterable[Grant]:

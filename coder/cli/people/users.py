@@ -19,6 +19,7 @@ from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
 from coder.cli.core.options import Options
+from coder.cli.core.organization_choice import organization_of
 from coder.cli.core.parsing import usage_error
 from coder.cli.declarations.people.users import (
     ACTIVATE,
@@ -36,12 +37,12 @@ from coder.cli.declarations.people.users import (
     UsersOidcClaimsOptions,
     UsersShowOptions,
 )
-from coder.cli.templates.templates import organization_of
 from coder.cli.ui.choices import select_many
 from coder.cli.ui.chooser import Choice
 from coder.cli.ui.output import Row, ask, confirm, go_time, print_json, print_rows, print_table, say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
+from coder.net.masking import without_web_login
 
 _USERNAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
 
@@ -144,7 +145,7 @@ def _create(invocation: Invocation[UsersCreateOptions]) -> int:
         **({"service_account": True} if is_service else {}),
     }
     client.request("POST", "/api/v2/users", json=body, expect=(201,))
-    say(f"A new user has been created! They sign in with: coder login {client.policy.url}")
+    say(f"A new user has been created! They sign in with: coder login {without_web_login(client.policy.url)}")
     say(f"Username: {username}")
     if generated:
         say(f"Password: {password}")

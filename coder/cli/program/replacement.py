@@ -7,6 +7,7 @@ was. The previous program stays as `coder.previous`, with a record of what the u
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -14,15 +15,15 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from coder.base.atomic_file import write_atomically
+from coder.base.atomic_file import naming
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
-from coder.base.release.signature import PublicKey, verify_file
 from coder.cli.core.edition import is_windows
+from coder.domain.agents.version_order import canonical
 
 TRIAL_TIMEOUT = 120.0
 """Seconds (ours) for `version` of a program that unpacks itself at its first start, on a slow machine."""
@@ -38,7 +39,11 @@ class Record:
     "Version of the kept program."
     replaced_by: str
     backup: str = ""
-    "Backup of the database before the upgrade; empty without one."
+    "Backup of the database before its schema moved; empty without one."
+    schema: str = ""
+    "Newest revision of the database's schema that the kept program knows; empty if unknown, or without a database."
+    replaced_by_schema: str = ""
+    "The same of the program that replaced it."
 
 
 def previous_path(program: Path) -> Path:
@@ -67,25 +72,48 @@ def read_record(program: Path) -> Record | None:
     """Return the record of the last upgrade; None without a readable one."""
     try:
         found = json.loads(record_path(program).read_text(encoding="utf-8"))
-        return Record(str(found["version"]), str(found["replaced_by"]), str(found.get("backup", "")))
+        others = (str(found.get(name, "")) for name in ("backup", "schema", "replaced_by_schema"))
+        return Record(str(found["version"]), str(found["replaced_by"]), *others)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
+def identity(program: Path) -> tuple[int, int, int]:
+    """Return what identifies a file's content as long as nothing rewrites it: device, inode, time of change in ns.
+    Raises OSError."""
+    info = program.stat()
+    return info.st_dev, info.st_ino, info.st_mtime_ns
+
+
 @contextlib.contextmanager
-def stage(program: Path) -> Iterator[Path]:
+def stage(program: Path, expected: tuple[int, int, int]) -> Iterator[Path]:
     """Make a private folder beside the program, on its file system, for the block; one upgrade at a time.
 
-    Raises CoderError `upgrade_not_permitted`, `upgrade_running`, `upgrade_failed`.
+    `expected` is the program's identity when the command began: the caller knows the version of that file only. Raises
+    CoderError `upgrade_not_permitted`, `upgrade_running`, `upgrade_failed`.
     """
     with unchanged_on_failure(), _locked(program.parent):
+        if identity(program) != expected:
+            raise CoderError("upgrade_running", f"another upgrade replaced {program} meanwhile", "Run it again.")
+        _require_owner(program)
         for leftover in program.parent.glob(f"{_PREFIX}*"):
             shutil.rmtree(leftover, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=program.parent))
         try:
             yield folder
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            if program.exists():  # else the folder has the only copy: a rename that Windows refused, and undoing it
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _require_owner(program: Path) -> None:
+    """Raise CoderError if the new program would change its owner: a folder may be writable for a group."""
+    if not is_windows() and os.geteuid() not in {0, program.stat().st_uid}:
+        raise CoderError(
+            "upgrade_not_permitted",
+            f"{program} belongs to another user. {_UNCHANGED}",
+            "Run the command as the owner of the program, for example with sudo.",
+        )
 
 
 @contextlib.contextmanager
@@ -116,15 +144,18 @@ def _locked(folder: Path) -> Iterator[None]:
         return
     import fcntl
 
+    if os.statvfs(folder).f_flag & os.ST_RDONLY:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(folder))
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(13, "Permission denied", str(folder))
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise CoderError("upgrade_running", f"another upgrade of {folder} is running", "Wait until it ends.") from None
-    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CoderError(
+                "upgrade_running", f"another upgrade of {folder} is running", "Wait until it ends."
+            ) from None
         yield
     finally:
         os.close(descriptor)
@@ -132,22 +163,17 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def write_file(path: Path, data: bytes) -> None:
     """Write a staged file to the disk. Raises OSError with its name."""
-    try:
-        with path.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
+    with naming(path), path.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
-def check_staged(new: Path, version: str, keys: Sequence[PublicKey], *, slim: bool) -> None:
-    """Verify a staged program and try it. Raise NotVerifiedError or CoderError `upgrade_failed`."""
-    verify_file(new, keys)
+def check_staged(new: Path, version: str, *, slim: bool) -> None:
+    """Try a staged program, whose bytes were verified. Raise CoderError `upgrade_failed`."""
     new.chmod(0o755)
     reported, is_slim = try_program(new)
-    if reported != version:
+    if canonical(reported) != canonical(version):
         raise CoderError(
             "upgrade_failed",
             f"the release {version} has the program of {reported}. {_UNCHANGED}",
@@ -189,35 +215,83 @@ def _does_not_start(reason: str) -> CoderError:
     )
 
 
-def swap(new: Path, program: Path, record: Record) -> None:
-    """Keep the program as the previous one and put `new` in its place. Raises OSError; the program is then as before.
+def swap(new: Path, program: Path, record: Record, *, is_rollback: bool = False) -> None:
+    """Put `new`, in a folder of `stage`, in the program's place, and keep the program as the previous one. Raises
+    OSError; all files are then as before.
 
-    Processes that run the old program keep its file, so a program in use is no obstacle.
+    An upgrade keeps the program before it renames the new one over it, a rollback the other way round: a command that
+    is killed in between leaves the version from which it started, or the one that it was to put back. Processes that
+    run the old program keep its file, so a program in use is no obstacle.
     """
+    folder = new.parent
+    kept, text = folder / "kept", folder / "record"
     _copy_rights(program, new)
-    previous = previous_path(program)
-    text = json.dumps(asdict(record)) + "\n"
-    if is_windows():
-        # A running .exe can be renamed and not be overwritten.
-        previous.unlink(missing_ok=True)
-        program.rename(previous)
-        try:
-            new.rename(program)
-        except OSError:
-            previous.rename(program)
-            raise
-        write_atomically(record_path(program), text, mode=0o644)
+    link_or_copy(program, kept)
+    write_file(text, f"{json.dumps(asdict(record))}\n".encode())
+    text.chmod(0o644)
+    steps = [(text, record_path(program)), (kept, previous_path(program)), (new, program)]
+    with contextlib.ExitStack() as undo:
+        for source, target in reversed(steps) if is_rollback else steps:
+            saved = folder / f"saved-{target.name}"
+            _replace(source, target, saved)
+            undo.callback(_put_back, saved, target)
+        undo.pop_all()
+    _sync_folder(program.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Write the folder's names to the disk, where the system can do that."""
+    if not is_windows():
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def _replace(source: Path, target: Path, saved: Path) -> None:
+    """Rename `source` to `target`, and keep the file that was there as `saved`, a path that does not exist."""
+    if not os.path.lexists(target):
+        source.replace(target)
         return
-    kept = new.with_name("kept")
+    if not is_windows():
+        link_or_copy(target, saved)
+        source.replace(target)
+        return
+    target.rename(saved)  # a running .exe can be renamed and not be overwritten
     try:
-        os.link(program, kept)
-    except OSError:  # a file system without hard links
-        shutil.copy2(program, kept)
-        _copy_rights(program, kept)
-    # In this order: a record of an upgrade that did not happen names the version that runs, and is harmless.
-    write_atomically(record_path(program), text, mode=0o644)
-    kept.replace(previous)
-    new.replace(program)
+        source.replace(target)
+    except OSError:
+        saved.replace(target)
+        raise
+
+
+def _put_back(saved: Path, target: Path) -> None:
+    if os.path.lexists(saved):
+        saved.replace(target)
+    else:
+        target.unlink()
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Give a file a second name, or, on a file system without hard links, copy it. `target` must not exist. Raises
+    OSError."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except (OSError, NotImplementedError):  # a system that follows symbolic links always
+        copy_file(source, target)
+        _copy_rights(source, target)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file's content to the disk. Raises OSError with a name."""
+    with naming(target), source.open("rb") as file, target.open("xb") as copy:
+        shutil.copyfileobj(file, copy, 1 << 20)
+        copy.flush()
+        os.fsync(copy.fileno())
 
 
 def _copy_rights(source: Path, target: Path) -> None:

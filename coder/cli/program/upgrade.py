@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ from coder.api.site.release_list import (
 from coder.base.errors import CoderError
 from coder.base.own_binary import own_binary, own_name
 from coder.base.quoted import quoted
-from coder.base.release.signature import SUFFIX, SUMS
+from coder.base.release.signature import LONGEST_TEXT, SUFFIX, SUMS, PublicKey, verify_bytes
 from coder.base.version import BUILD_VERSION
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.edition import is_slim
@@ -32,20 +30,19 @@ from coder.cli.program.managed_program import refuse_managed
 from coder.cli.program.replacement import (
     Record,
     check_staged,
+    identity,
     installed_path,
-    previous_path,
-    read_record,
-    record_path,
     stage,
     swap,
-    try_program,
     unchanged_on_failure,
     write_file,
 )
+from coder.cli.program.rollback import find_deployment, is_newer_schema, own_revision, roll_back
+from coder.cli.program.service_restart import finish_service
 from coder.cli.program.verify import public_keys
 from coder.cli.server.installed_service import InstalledService, find_service
 from coder.cli.ui.output import confirm, print_json, say
-from coder.domain.agents.version_order import is_newer
+from coder.domain.agents.version_order import canonical, is_newer
 from coder.net.policy import DialPolicy
 from coder.net.release_source import file_of, join_location, list_location, read_location
 
@@ -54,7 +51,6 @@ if TYPE_CHECKING:
 
 MAX_PROGRAM_SIZE = 256 << 20
 """Bytes of a program (ours); the largest we build has a sixth of it."""
-_MAX_TEXT_SIZE = 4 << 20
 _NOTES_SHOWN = 20
 """Lines of a release's notes on a terminal; JSON has all."""
 
@@ -76,27 +72,35 @@ class Plan:
         """Whether the new server will migrate a database of this machine; a list that does not say counts as yes."""
         return bool(self.schema_from) and self.target.schema_revision != self.schema_from
 
+    @property
+    def rejects_schema(self) -> bool:
+        """Whether the target is too old for the database of this machine."""
+        known = self.target.schema_revision
+        return bool(self.schema_from) and bool(known) and is_newer_schema(self.schema_from, known)
+
 
 @implements(UPGRADE)
 def _run(invocation: Invocation[UpgradeOptions]) -> int:
     options = invocation.options
     own = refuse_managed(own_binary(), invocation.env)
-    program = installed_path(own)
+    program, service = installed_path(own), find_service()
     if options.rollback:
-        return _roll_back(invocation, program, is_installed=own == program)
+        return roll_back(invocation, program, service, is_installed=own == program)
     if own != program:
         raise CoderError(
             "previous_program", f"this is the program before the last upgrade; run {program} upgrade, or use --rollback"
         )
-    service = find_service()
+    with unchanged_on_failure():
+        began = identity(program)
     location = list_location(_setting(options.release_list, "CODER_RELEASE_LIST", service), LIST_NAME)
     listed = parse_release_list(read_location(location, _policies(invocation), MAX_LIST_SIZE)).releases
     target = _choose(listed, options.version)
     if target is None:
         _report(invocation, program, None, "none")
         return 0
-    deployment = None if is_slim() else _deployment(invocation)
-    plan = Plan(location, target, releases_between(listed, BUILD_VERSION, target), _revision(deployment))
+    deployment = None if is_slim() else find_deployment(invocation)
+    revision = "" if deployment is None else own_revision()
+    plan = Plan(location, target, releases_between(listed, BUILD_VERSION, target), revision)
     if options.check:
         _report(invocation, program, plan, "check")
         return 0
@@ -106,17 +110,22 @@ def _run(invocation: Invocation[UpgradeOptions]) -> int:
     if not options.dry_run:
         confirm(options.yes, f"Replace {program} with {target.version}?")
     backup = ""
-    with stage(program) as folder:
-        new = _download(invocation, plan, folder)
-        check_staged(new, target.version, keys, slim=is_slim())
+    with stage(program, began) as folder:
+        new = folder / _program_name()
+        write_file(new, _download(invocation, plan, keys))
+        check_staged(new, target.version, slim=is_slim())
         if options.dry_run:
             _report(invocation, program, plan, "dry-run")
             return 0
         if deployment is not None and plan.schema_moves:
             backup = _save_database(deployment, options.backup_dir)
-        swap(new, program, Record(BUILD_VERSION, target.version, backup))
+        swap(
+            new,
+            program,
+            Record(BUILD_VERSION, target.version, backup, plan.schema_from, target.schema_revision),
+        )
     _report(invocation, program, plan, "upgraded", backup)
-    _finish_service(invocation, program, service)
+    finish_service(invocation, program, service)
     return 0
 
 
@@ -144,21 +153,7 @@ def _choose(listed: Sequence[Release], version: str) -> Release | None:
     if found is None:
         versions = ", ".join(release.version for release in listed[:10]) or "no release"
         raise CoderError("release_unknown", f"the list has no {quoted(version)}; it has {versions}")
-    return None if found.version == BUILD_VERSION else found
-
-
-def _deployment(invocation: Invocation[UpgradeOptions]) -> Target | None:
-    from coder.cli.server.upgrade_backup import find_deployment  # the slim program has no server
-
-    return find_deployment(invocation)
-
-
-def _revision(deployment: Target | None) -> str:
-    if deployment is None:
-        return ""
-    from coder.cli.server.upgrade_backup import own_revision
-
-    return own_revision()
+    return None if found.version == canonical(BUILD_VERSION) else found
 
 
 def _save_database(deployment: Target, folder: str) -> str:
@@ -174,56 +169,18 @@ def _program_name() -> str:
     return name.replace("coder-linux", "coder-slim-linux") if is_slim() and sys.platform == "linux" else name
 
 
-def _download(invocation: Invocation[UpgradeOptions], plan: Plan, folder: Path) -> Path:
-    """Download the program, the checksums and their signature into a folder; return the program."""
+def _download(invocation: Invocation[UpgradeOptions], plan: Plan, keys: Sequence[PublicKey]) -> bytes:
+    """Download the program, the checksums and their signature; return the verified bytes of the program. Raise
+    CoderError."""
     base, name = join_location(plan.location, plan.target.folder), _program_name()
-    for file, limit in ((SUMS, _MAX_TEXT_SIZE), (SUMS + SUFFIX, _MAX_TEXT_SIZE), (name, MAX_PROGRAM_SIZE)):
-        write_file(folder / file, read_location(file_of(base, file), _policies(invocation), limit))
-    return folder / name
 
+    def read(file: str, limit: int) -> bytes:
+        return read_location(file_of(base, file), _policies(invocation), limit)
 
-def _roll_back(invocation: Invocation[UpgradeOptions], program: Path, *, is_installed: bool) -> int:
-    """Exchange the program and the previous one, so that a second rollback returns to the upgrade. The previous one
-    can do it, too (`coder.previous upgrade --rollback`), where the installed one no longer starts."""
-    options, previous = invocation.options, previous_path(program)
-    if not previous.exists():
-        raise CoderError("no_previous_program", f"there is no {previous}: nothing was upgraded here")
-    with unchanged_on_failure():
-        version, _ = try_program(previous)
-    record = read_record(program)
-    backup = record.backup if record is not None and record.version == version else ""
-    current = BUILD_VERSION if is_installed or record is None else record.replaced_by
-    if backup and options.output == "text":
-        say(
-            f"The upgrade changed the database's schema, and {version} rejects it. After this, with the server stopped:"
-        )
-        say(f"  coder server restore {backup}")
-        say("What was written since the upgrade is not in that backup.")
-    if options.check or options.dry_run:
-        _print_rollback(invocation, program, (current, version), backup, "check" if options.check else "dry-run")
-        return 0
-    confirm(options.yes, f"Replace {program} ({current}) with {version}?")
-    with stage(program) as folder:
-        new = folder / program.name
-        os.link(previous, new)
-        swap(new, program, Record(current, version))
-        if backup:  # the way forward again needs no backup; the file stays for the operator
-            record_path(program).unlink(missing_ok=True)
-    _print_rollback(invocation, program, (current, version), backup, "rolled-back")
-    _finish_service(invocation, program, find_service())
-    return 0
-
-
-def _print_rollback(
-    invocation: Invocation[UpgradeOptions], program: Path, versions: tuple[str, str], backup: str, action: str
-) -> None:
-    """Print the result of a rollback; `versions` are those of the installed and of the previous program."""
-    current, target = versions
-    if invocation.options.output == "json":
-        print_json({"action": action, "program": str(program), "current": current, "target": target, "backup": backup})
-    else:
-        verb = "is now" if action == "rolled-back" else "would be"
-        sys.stdout.write(f"{program} {verb} {target}.\n")
+    sums, signature = read(SUMS, LONGEST_TEXT), read(SUMS + SUFFIX, LONGEST_TEXT)
+    data = read(name, MAX_PROGRAM_SIZE)
+    verify_bytes(name, data, sums, signature, keys)
+    return data
 
 
 def _print_plan(program: Path, plan: Plan) -> None:
@@ -239,6 +196,8 @@ def _print_plan(program: Path, plan: Plan) -> None:
     if plan.schema_from:
         target = plan.target.schema_revision or "not listed"
         text = f"{plan.schema_from} -> {target}; the database is backed up first" if plan.schema_moves else "unchanged"
+        if plan.rejects_schema:
+            text += f". {plan.target.version} rejects it: restore an earlier backup with `coder server restore`"
         sys.stdout.write(f"\nSchema of the database: {text}.\n")
     sys.stdout.flush()
 
@@ -281,34 +240,6 @@ def _as_json(program: Path, plan: Plan | None, action: str, backup: str) -> dict
         "schema_from": plan.schema_from if plan is not None else "",
         "schema_to": plan.target.schema_revision if plan is not None else "",
         "schema_moves": plan is not None and plan.schema_moves,
+        "schema_rejected": plan is not None and plan.rejects_schema,
         "backup": backup,
     }
-
-
-def _finish_service(invocation: Invocation[UpgradeOptions], program: Path, service: InstalledService | None) -> None:
-    """Restart the service that runs this program, with --restart, or print how."""
-    if service is None or service.program not in {str(program), str(own_binary())} or not _is_active():
-        return
-    command = ["systemctl", "restart", "coder"]
-    if not invocation.options.restart:
-        say(f"The service still runs the program before: {' '.join(command)}")
-        return
-    try:
-        done = subprocess.run(command, check=False)
-    except OSError as error:
-        raise CoderError("service_not_restarted", f"systemctl cannot be started: {error.strerror}") from error
-    if done.returncode or not _is_active():
-        raise CoderError(
-            "service_not_restarted",
-            "the program was replaced, and its service did not start",
-            "See `journalctl -u coder`; `coder upgrade --rollback` puts the program before back.",
-        )
-    say("The service coder was restarted.")
-
-
-def _is_active() -> bool:
-    try:
-        done = subprocess.run(["systemctl", "is-active", "--quiet", "coder"], check=False, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0

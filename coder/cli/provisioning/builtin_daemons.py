@@ -31,19 +31,23 @@ async def builtin_daemons(context: Context) -> None:
     patience = config.provisioner_force_cancel_interval.total_seconds()
     shutdown = Shutdown()
 
-    async def drain_on_stop() -> None:
-        await context.stopping.wait()
+    async def drain_on(event: trio.Event) -> None:
+        await event.wait()
         shutdown.drain()
 
-    async with trio.open_nursery() as watching, trio.open_nursery() as nursery:
-        watching.start_soon(drain_on_stop)
-        for index in range(config.provisioner_daemons):
-            name = f"{host}-{index}"
-            connect = partial(connect_built_in, context, name, list(config.provisioner_types))
-            work = DaemonConfig(
-                name=name,
-                work_dir=cache / f"work-{index}",
-                force_cancel=patience,
-                job_timeout=config.provisioner_job_timeout.total_seconds(),
-            )
-            nursery.start_soon(partial(run_daemon, connect, work, executors, shutdown))
+    async with trio.open_nursery() as watching:
+        for event in (context.stopping, context.process.retiring):
+            if event is not None:
+                watching.start_soon(drain_on, event)
+        async with trio.open_nursery() as nursery:
+            for index in range(config.provisioner_daemons):
+                name = f"{host}-{index}"
+                connect = partial(connect_built_in, context, name, list(config.provisioner_types))
+                work = DaemonConfig(
+                    name=name,
+                    work_dir=cache / f"work-{index}",
+                    force_cancel=patience,
+                    job_timeout=config.provisioner_job_timeout.total_seconds(),
+                )
+                nursery.start_soon(partial(run_daemon, connect, work, executors, shutdown))
+        watching.cancel_scope.cancel()

@@ -14,6 +14,7 @@ from coder.base.quoted import quoted
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.options import OrgOption
+from coder.cli.core.organization_choice import organization_of
 from coder.cli.declarations.provisioning.provisioner_jobs import (
     CANCEL,
     COLUMNS,
@@ -22,7 +23,6 @@ from coder.cli.declarations.provisioning.provisioner_jobs import (
     ProvisionerJobsListOptions,
     ProvisionerJobsWhyOptions,
 )
-from coder.cli.templates.templates import organization_of
 from coder.cli.ui.output import Row, fields_of, parse_time, print_json, print_rows, print_table
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient

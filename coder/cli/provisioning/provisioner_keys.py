@@ -9,6 +9,7 @@ from coder.api.provisioning.provisioner_keys import CreateProvisionerKeyResponse
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.options import OrgOption
+from coder.cli.core.organization_choice import organization_of
 from coder.cli.declarations.provisioning.provisioner_keys import (
     CREATE,
     DELETE,
@@ -17,7 +18,6 @@ from coder.cli.declarations.provisioning.provisioner_keys import (
     ProvisionerKeysDeleteOptions,
     ProvisionerKeysListOptions,
 )
-from coder.cli.templates.templates import organization_of
 from coder.cli.ui.output import api_time, confirm, print_rows, say
 from coder.cli.workspaces.parameters import pairs
 from coder.client.answers import read, read_rows

@@ -9,8 +9,8 @@ from coder.base.duration import format_duration
 from coder.base.json_types import as_object
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
+from coder.cli.core.organization_choice import organization_of
 from coder.cli.declarations.provisioning.provisioners import COLUMNS, LIST, ProvisionerListOptions
-from coder.cli.templates.templates import organization_of
 from coder.cli.ui.output import Row, api_time, fields_of, print_json, print_rows, print_table, say
 from coder.client.answers import read_rows
 

@@ -111,7 +111,7 @@ class SimulatedAgent:
         path = f"/api/v2/workspaceagents/me/rpc?version={API_VERSION}&role=agent"
         socket = await connect_websocket(self._policy, path)
         try:
-            async with open_session(socket, "client") as session:
+            async with open_session(socket, "client", patient=True) as session:
                 await self._serve(session, began)
         finally:
             with trio.CancelScope(shield=True):

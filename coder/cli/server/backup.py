@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import tempfile
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,31 +12,14 @@ from coder.base.errors import CoderError
 from coder.base.threads import run_trio
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.server.backup import BACKUP, RESTORE, ServerBackupOptions, ServerRestoreOptions
-from coder.cli.server.direct_database import Target, announce, choose_target, find_target
+from coder.cli.server.direct_database import Target, announce, choose_target, find_target, open_target
 from coder.cli.ui.output import confirm
 from coder.coderd.store.engine import backup
 from coder.coderd.store.engine.backup import Manifest, Programs, load_backup, write_backup
-from coder.coderd.store.engine.postgres import builtin_url, put_back, run_postgres, set_aside
+from coder.coderd.store.engine.postgres import put_back, run_postgres, set_aside
 
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig
-
-
-@contextlib.asynccontextmanager
-async def _open_database(target: Target) -> AsyncIterator[str]:
-    """Open the given database, the built-in one of a running server, or the built-in one started for the block."""
-    if target.postgres_url:
-        yield target.postgres_url
-        return
-    config = target.config
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            url = await stack.enter_async_context(run_postgres(config.data_path, bin_dir=config.postgres_bin_dir))
-        except CoderError as error:
-            if error.code != "data_dir_in_use":
-                raise
-            url = builtin_url(config.data_path)
-        yield url
 
 
 @implements(BACKUP)
@@ -64,7 +45,7 @@ def back_up(deployment: Target, target: Path) -> Manifest:
     programs = Programs(config.data_path, config.postgres_bin_dir)
 
     async def main() -> Manifest:
-        async with _open_database(deployment) as url:
+        async with open_target(deployment, while_running=True) as url:
             return await write_backup(url, target, programs, datetime.now(UTC).isoformat(timespec="seconds"))
 
     return run_trio(main)

@@ -44,7 +44,7 @@ async def _insert_admin(
     new_users.check_names(username, "", email)
     check_strength(password.reveal())
     config = replace(settings(invocation), ssh_keygen_algorithm=invocation.options.ssh_keygen_algorithm)
-    async with open_direct(invocation) as database, trio.open_nursery() as nursery:
+    async with open_direct(invocation, while_running=True) as database, trio.open_nursery() as nursery:
         clock = DatabaseClock()
         await clock.follow(database)
         ctx = await new_context(config, database, nursery, clock, "http://localhost")

@@ -21,7 +21,7 @@ from coder.cli.core.options import Options
 from coder.cli.declarations.server.direct_database import DatabaseOptions
 from coder.cli.server.installed_service import find_service
 from coder.cli.ui.output import say
-from coder.coderd.store.engine.postgres import require_existing, run_postgres
+from coder.coderd.store.engine.postgres import builtin_url, require_existing, run_postgres
 from coder.net.aws_login import PASSWORD, with_login
 
 if TYPE_CHECKING:
@@ -144,32 +144,47 @@ def _service_hint(checked_path: Path) -> str:
 
 
 @contextlib.asynccontextmanager
-async def database_url(invocation: Invocation[DatabaseOptions]) -> AsyncIterator[str]:
-    """Return the given URL, or start the built-in database for the block; no server may use it meanwhile."""
-    target = find_target(invocation)
+async def open_target(target: Target, *, while_running: bool) -> AsyncIterator[str]:
+    """Yield the given URL, or start the built-in database for the block.
+
+    If a server uses the built-in database, yield the URL of the running one with `while_running`; raise CoderError
+    `data_dir_in_use` otherwise.
+    """
     if target.postgres_url:
         yield target.postgres_url
         return
-    async with run_postgres(target.config.data_path, bin_dir=target.config.postgres_bin_dir) as url:
+    config = target.config
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            url = await stack.enter_async_context(run_postgres(config.data_path, bin_dir=config.postgres_bin_dir))
+        except CoderError as error:
+            if error.code != "data_dir_in_use" or not while_running:
+                raise
+            url = builtin_url(config.data_path)
         yield url
 
 
 @contextlib.asynccontextmanager
-async def open_direct(invocation: Invocation[DatabaseOptions]) -> AsyncIterator[Database]:
+async def open_direct(
+    invocation: Invocation[DatabaseOptions], *, while_running: bool = False
+) -> AsyncIterator[Database]:
     """Open the deployment's database, migrated to this release's schema."""
     from coder.coderd.store.engine.migrate import migrate
 
-    async with open_as_is(invocation) as database:
+    async with open_as_is(invocation, while_running=while_running) as database:
         await migrate(database)
         yield database
 
 
 @contextlib.asynccontextmanager
-async def open_as_is(invocation: Invocation[DatabaseOptions]) -> AsyncIterator[Database]:
+async def open_as_is(
+    invocation: Invocation[DatabaseOptions], *, while_running: bool = False
+) -> AsyncIterator[Database]:
     """Open the deployment's database without migrating its schema."""
     from coder.coderd.store.engine.database import open_database
     from coder.coderd.store.engine.migrate import require_deployment
 
-    async with database_url(invocation) as url, open_database(url) as database:
+    target = find_target(invocation)
+    async with open_target(target, while_running=while_running) as url, open_database(url) as database:
         await require_deployment(database)
         yield database

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
+import trio
 
 from coder.base.errors import CoderError
+from coder.base.exception_groups import single_failure
 from coder.base.threads import run_trio
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.server.import_original import IMPORT, ServerImportOptions
@@ -19,7 +23,7 @@ from coder.cli.server.direct_database import Target, announce, choose_target, fi
 from coder.cli.ui.output import print_table, say
 from coder.coderd.services.foundation.encryption_at_rest import read_keys
 from coder.coderd.services.site.original_encryption import Reencryption
-from coder.coderd.services.site.original_import import Report, dry_run, import_original
+from coder.coderd.services.site.original_import import Report, check_source, dry_run, import_original
 from coder.coderd.store.engine.database import open_database
 from coder.coderd.store.engine.postgres import run_postgres
 from coder.coderd.store.original.source import open_snapshot
@@ -38,12 +42,41 @@ def _import(invocation: Invocation[ServerImportOptions]) -> int:
         raise CoderError(
             "bad_option", "the original's database is required", "Name it with --from postgres://user@host/database."
         )
-    report = run_trio(_run, invocation)
+    report = run_trio(_run_until_signal, invocation)
+    if report is None:
+        say("Interrupted. " + ("Nothing was written." if options.dry_run else "Run the command again to continue."))
+        raise KeyboardInterrupt
     if options.output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(report)).decode() + "\n")
     else:
         _print(report)
     return 0
+
+
+async def _run_until_signal(invocation: Invocation[ServerImportOptions]) -> Report | None:
+    """Return the report, None after Ctrl-C or SIGTERM: a batch is rolled back, and a built-in database is stopped."""
+    report, signalled = None, trio.Event()
+    try:
+        with single_failure():
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_cancel_at_signal, nursery.cancel_scope, signalled)
+                report = await _run(invocation)
+                nursery.cancel_scope.cancel()
+    except CoderError:
+        # Ctrl-C in a terminal also ends the programs that create a built-in database.
+        if not signalled.is_set():
+            raise
+    return report
+
+
+async def _cancel_at_signal(scope: trio.CancelScope, signalled: trio.Event) -> None:
+    """Cancel at the first signal; the next one ends the process as usual. Other threads than the main one get none."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        await anext(signals)
+    signalled.set()
+    scope.cancel()
 
 
 async def _run(invocation: Invocation[ServerImportOptions]) -> Report:
@@ -52,23 +85,27 @@ async def _run(invocation: Invocation[ServerImportOptions]) -> Report:
         keys = options.external_token_encryption_keys
         reencryption = _reencryption(keys or choose_target(invocation).config.external_token_encryption_keys)
         async with open_snapshot(options.source_url) as snapshot:
-            return await dry_run(snapshot, reencryption, lambda *_: None, ignore_unknown=options.ignore_unknown)
+            return await dry_run(snapshot, reencryption, _progress(), ignore_unknown=options.ignore_unknown)
     target = _target(invocation)
     announce(target)
     reencryption = _reencryption(options.external_token_encryption_keys or target.config.external_token_encryption_keys)
-    async with (
-        open_snapshot(options.source_url) as snapshot,
-        _target_url(target) as url,
-        open_database(url) as database,
-    ):
-        return await import_original(
-            snapshot,
-            database,
-            reencryption,
-            lambda: datetime.now(UTC),
-            _progress(),
-            ignore_unknown=options.ignore_unknown,
-        )
+    async with open_snapshot(options.source_url) as snapshot:
+        # A source that cannot be imported must not leave a new built-in database behind.
+        facts = await check_source(snapshot, reencryption, ignore_unknown=options.ignore_unknown)
+        if facts.live_servers:
+            say(
+                f"The original is running ({', '.join(facts.live_servers)}): what it writes from now on is not "
+                "imported, and an interrupted import cannot continue. Stop it first."
+            )
+        async with _target_url(target) as url, open_database(url) as database:
+            return await import_original(
+                snapshot,
+                database,
+                reencryption,
+                lambda: datetime.now(UTC),
+                _progress(),
+                ignore_unknown=options.ignore_unknown,
+            )
 
 
 def _reencryption(keys: list[str] | tuple[str, ...]) -> Reencryption:
@@ -135,6 +172,13 @@ def _print(report: Report) -> None:
     ]
     if reasons:
         sys.stdout.write("\nNot taken:\n" + "\n".join(reasons) + "\n")
+    changed = [
+        f"  {kind.kind}: {item.count} rows: {item.reason}{_examples(item.examples)}"
+        for kind in report.kinds
+        for item in kind.changed
+    ]
+    if changed:
+        sys.stdout.write("\nTaken without a value:\n" + "\n".join(changed) + "\n")
     if report.not_imported:
         lines = [f"  {', '.join(item.examples)}: {item.count} rows: {item.reason}" for item in report.not_imported]
         sys.stdout.write("\nTables that are not imported:\n" + "\n".join(lines) + "\n")

@@ -18,11 +18,12 @@ from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.log_files import open_logs
 from coder.cli.core.options import GLOBAL_OPTIONS
-from coder.cli.core.suggestions import misspelt_variables, quoted_variables
+from coder.cli.core.suggestions import misspelt_variables, quoted_variables, unknown_keys
 from coder.cli.declarations.server.server import SERVER, ServerOptions
 from coder.cli.provisioning.builtin_daemons import builtin_daemons
 from coder.cli.server.process_modules import load_late_modules
 from coder.cli.server.start_checks import DEFAULT_TERRAFORM, check_folder, check_terraform
+from coder.cli.ui.output import say
 from coder.coderd.app import run_server
 from coder.coderd.config.experiments import NOT_SERVED
 from coder.coderd.config.options import FORMER, OPTIONS
@@ -30,15 +31,17 @@ from coder.coderd.config.reading import server_config
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.config.without_effect import ignored_settings
 from coder.coderd.processes import reload
-from coder.coderd.processes.supervisor import run_processes
+from coder.coderd.processes.run import run_processes
 from coder.coderd.store.engine.connection_string import parse_connection_string
 from coder.net.aws_login import login_of, with_login
+from coder.net.masking import shown_setting
 from coder.provisionerd.config import RELEASES_VARIABLE
 
 
 @implements(SERVER)
 def _run(invocation: Invocation[ServerOptions]) -> int:
-    inputs = Inputs(flags=invocation.raw, env=invocation.env, file=_yaml(invocation.options.config))
+    file = _yaml(invocation.options.config)
+    inputs = Inputs(flags=invocation.raw, env=invocation.env, file=file)
     config = server_config(inputs, session.config_dir(invocation))
     resolved = config.resolved or Resolved({}, {})
     if invocation.options.write_config:
@@ -46,6 +49,9 @@ def _run(invocation: Invocation[ServerOptions]) -> int:
         return 0
     _log_to(resolved)
     _warn_of_misspelt_variables(invocation)
+    for key, meant in unknown_keys(file, [option.yaml for option in OPTIONS]):
+        hint = {"did_you_mean": meant} if meant else {}
+        get_logger("server").warn("an unknown key of the settings file has no effect", key=key, **hint)
     _check_machine(config)
     if ignored := ignored_settings(resolved):
         get_logger("server").warn("settings without effect in this release", settings=" ".join(ignored))
@@ -129,7 +135,7 @@ def _yaml(path: str) -> dict[str, Json]:
 
 def _print_yaml(resolved: Resolved) -> None:
     """Map deprecated names to current ones: a deprecated setting in any source counts as given, even with its default
-    value."""
+    value. Secrets are left out."""
     import yaml
 
     from coder.coderd.config.settings import effective_name
@@ -141,6 +147,9 @@ def _print_yaml(resolved: Resolved) -> None:
         if option.instead and resolved.sources[option.name] == "default":
             continue
         value = resolved[effective_name(resolved, option.name)]
+        if shown_setting(value) != value:
+            say(f"--{option.flag} is left out, because its address contains a secret")
+            continue
         _insert(tree, option.yaml.split("."), list(value) if isinstance(value, tuple) else _plain(value))
     sys.stdout.write(yaml.safe_dump(tree, sort_keys=False))
 

@@ -120,7 +120,7 @@ def _fix_links(invocation: Invocation[ServerFixOidcLinksOptions]) -> int:
     prefix = "" if everything else f"{issuer}||"
 
     async def work(*, write: bool) -> int:
-        async with open_direct(invocation) as database:
+        async with open_direct(invocation, while_running=True) as database:
             return await database.run(partial(user_links.reset_links, write=write), "oidc", prefix)
 
     count = run_trio(partial(work, write=False))
@@ -146,7 +146,7 @@ def _new_push_keys(invocation: Invocation[ServerRegenerateVapidKeypairOptions]) 
     )
 
     async def work() -> int:
-        async with open_direct(invocation) as database:
+        async with open_direct(invocation, while_running=True) as database:
             return await database.run(web_push.forget_keys)
 
     count = run_trio(work)

@@ -18,6 +18,7 @@ from uuid import UUID
 
 from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.base.errors import CoderError
+from coder.base.files.private_files import write_private
 from coder.base.json_types import Json, as_list, as_object
 from coder.base.version import BUILD_VERSION
 from coder.cli.core import session
@@ -122,7 +123,7 @@ def _bundle(invocation: Invocation[SupportBundleOptions]) -> int:
         )
         bundle.text("cli_logs.txt", "\n".join(bundle.log) + "\n")
     try:
-        path.write_bytes(buffer.getvalue())
+        write_private(path, buffer.getvalue())
     except OSError as error:
         raise CoderError("no_file", f"cannot write {path}") from error
     sys.stdout.write(f"Wrote support bundle to {path}\n")

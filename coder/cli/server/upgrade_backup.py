@@ -36,9 +36,14 @@ def own_revision() -> str:
 def save_database(target: Target, folder: str, version: str) -> Path:
     """Back up the database into a folder and return the file. Raises CoderError, OSError."""
     data = target.config.data_path
-    place = Path(folder).expanduser().absolute() if folder else data / "backups"
-    if not place.exists():
-        place.mkdir(mode=0o700, parents=True)
+    try:
+        place = Path(folder).expanduser().absolute() if folder else data / "backups"
+        is_new = not place.exists()
+        if is_new:
+            place.mkdir(mode=0o700, parents=True)
+    except (ValueError, RuntimeError) as error:  # NUL, the home of an unknown user
+        raise CoderError("backup", f"--backup-dir cannot be used: {error}", "Name another folder.") from error
+    if is_new:
         with contextlib.suppress(OSError):  # as the data directory's owner, also when root upgrades
             owner = data.stat()
             os.chown(place, owner.st_uid, owner.st_gid)

@@ -17,10 +17,11 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.cli.core.command import Invocation
 from coder.cli.core.options import YesOption
-from coder.cli.declarations.templates.templates import TemplatesPushOptions
+from coder.cli.declarations.templates.push import TemplatesPushOptions
 from coder.cli.templates.archive import LIMIT, pack_directory
 from coder.cli.ui.output import confirm, say
 from coder.net.blocking import BlockingClient
+from coder.net.masking import masked
 
 STANDARD_INPUT = "-"
 _FIRST_BYTES = 512
@@ -138,7 +139,7 @@ def _pack(invocation: Invocation[TemplatesPushOptions], client: BlockingClient, 
     try:
         packed = pack_directory(directory, invocation.options.include)
     except CoderError as error:
-        raise CoderError(error.code, f'upload: Post "{client.policy.url}/api/v2/files"') from error
+        raise CoderError(error.code, f'upload: Post "{masked(client.policy.url)}/api/v2/files"') from error
     for item in packed.skipped:
         say(f"skipped: {item.path} ({item.reason})")
     return _confirmed(invocation, directory, packed.archive, packed.files)

@@ -20,6 +20,7 @@ from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
 from coder.cli.core.options import OrgOption
+from coder.cli.core.organization_choice import organization_of
 from coder.cli.core.value_text import milliseconds
 from coder.cli.declarations.templates.template_settings import (
     ARCHIVE,
@@ -30,7 +31,6 @@ from coder.cli.declarations.templates.template_settings import (
     TemplatesPullOptions,
 )
 from coder.cli.templates.pickers import ask_templates
-from coder.cli.templates.templates import organization_of
 from coder.cli.ui.output import confirm, say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient

@@ -13,7 +13,7 @@ from coder.base.errors import CoderError
 from coder.cli.core.command import Invocation
 from coder.cli.core.value_text import expression_text, read_json, read_values
 from coder.cli.core.written_text import read_written
-from coder.cli.declarations.templates.templates import TemplatesPushOptions
+from coder.cli.declarations.templates.push import TemplatesPushOptions
 from coder.cli.workspaces.parameters import pairs
 from coder.domain.hcl.evaluate import evaluate
 from coder.domain.hcl.lexer import HclError

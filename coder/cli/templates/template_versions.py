@@ -12,6 +12,7 @@ from coder.api.templates.templates import Template
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
+from coder.cli.core.organization_choice import organization_of
 from coder.cli.core.parsing import UsageError
 from coder.cli.declarations.templates.template_versions import (
     ARCHIVE,
@@ -26,7 +27,6 @@ from coder.cli.declarations.templates.template_versions import (
 from coder.cli.declarations.templates.templates import TemplatesDeleteOptions
 from coder.cli.templates.pickers import ask_template, ask_version
 from coder.cli.templates.template_settings import find_template
-from coder.cli.templates.templates import organization_of
 from coder.cli.ui.choices import is_interactive
 from coder.cli.ui.output import Row, ask, clock_time, confirm, print_rows, say
 from coder.client.answers import read, read_rows

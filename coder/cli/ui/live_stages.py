@@ -9,6 +9,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -26,6 +27,16 @@ KEPT = 2000
 """Lines kept of the running stage, to print if it fails."""
 
 
+@dataclass(frozen=True, slots=True)
+class EndedStage:
+    """A finished stage as it stays on the terminal."""
+
+    title: str
+    lines: tuple[str, ...] = ()
+    "Log lines to keep: those of a stage with an error."
+    is_good: bool = True
+
+
 class StageView:
     """View of the running stage and its lines."""
 
@@ -34,24 +45,31 @@ class StageView:
         self.began: datetime | None = None
         self.last: datetime | None = None
         self.lines: deque[str] = deque(maxlen=KEPT)
+        self._has_error = False
 
-    def add(self, log: ProvisionerJobLog) -> str | None:
-        """Add a log line and return the final lines of the stage that it ends, if any."""
+    def add(self, log: ProvisionerJobLog) -> EndedStage | None:
+        """Add a log line and return the stage that it ends, if any.
+
+        A failed job ends with further stages (cleaning up), so the lines of the stage with the error must stay.
+        """
         at, ended = parse_time(log.created_at), None
         stage = one_line(log.stage)
         if stage != self.stage:
-            ended = self.end(at, is_good=True)
+            ended = self.end(at, is_good=not self._has_error)
             self.stage, self.began = stage, at
             self.lines.clear()
+            self._has_error = False
         self.last = at
+        self._has_error = self._has_error or log.log_level == "error"
         if log.output:
             self.lines.extend(cleaned(log.output, colours=False).expandtabs(4).split("\n"))
         return ended
 
-    def end(self, at: datetime | None, *, is_good: bool) -> str:
-        """Return the line of a finished stage."""
+    def end(self, at: datetime | None, *, is_good: bool) -> EndedStage:
+        """Return the running stage as finished; a failed one with its lines."""
         took = f" [{(at - self.began).total_seconds() * 1000:.0f}ms]" if at and self.began else ""
-        return f"=== {'✔' if is_good else '✘'} {self.stage}{took}"
+        title = f"=== {'✔' if is_good else '✘'} {self.stage}{took}"
+        return EndedStage(title, () if is_good else tuple(self.lines), is_good)
 
     def frame(self, seconds: float, columns: int, rows: int) -> list[str]:
         """Return the running stage in at most this many lines."""
@@ -79,7 +97,7 @@ class LiveStages:
         ended = self._view.add(log)
         if ended is not None:
             self.clear()
-            self._write_end(ended, is_good=True)
+            self._write(ended)
             self._since = self._clock()
             self.tick()
 
@@ -101,10 +119,9 @@ class LiveStages:
 
     def finish(self, *, ok: bool) -> None:
         self.clear()
-        if not ok:
-            sys.stdout.write("".join(f"{text}\n" for text in self._view.lines))
-        self._write_end(self._view.end(self._view.last, is_good=ok), is_good=ok)
+        self._write(self._view.end(self._view.last, is_good=ok))
 
-    def _write_end(self, text: str, *, is_good: bool) -> None:
-        sys.stdout.write(paint(text, "green" if is_good else "red") + "\n")
+    def _write(self, ended: EndedStage) -> None:
+        sys.stdout.write("".join(f"{text}\n" for text in ended.lines))
+        sys.stdout.write(paint(ended.title, "green" if ended.is_good else "red") + "\n")
         sys.stdout.flush()

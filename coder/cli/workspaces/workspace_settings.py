@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import sys
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.atomic_file import naming
 from coder.base.errors import CoderError
-from coder.base.files.private_files import open_private
+from coder.base.files.private_files import write_private
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -113,8 +112,8 @@ def _pull(invocation: Invocation[StateBuildOption]) -> int:
         return 0
     # A state contains secrets, so the file is readable only by its owner.
     target = Path(invocation.args[1])
-    with naming(target), os.fdopen(open_private(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as out:
-        out.write(state)
+    with naming(target):
+        write_private(target, state)
     return 0
 
 

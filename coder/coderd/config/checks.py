@@ -10,12 +10,14 @@ from uuid import UUID
 
 from coder.base.errors import CoderError
 from coder.base.json_types import Json
-from coder.base.text_faults import host_port_fault
+from coder.base.release.location import checked_address, is_address
 from coder.domain.agents.forwarded_families import AGENT_LABELS
 from coder.domain.apps.app_addresses import explain_wildcard
-from coder.domain.foundation.endpoints import read_endpoint
+from coder.domain.foundation.endpoints import SMTP_PORT, read_endpoint
+from coder.domain.foundation.numbers import decimal
 from coder.domain.foundation.schedules import ScheduleError, parse_daily
 from coder.domain.network.ssh_options import ssh_option
+from coder.net.masking import masked
 
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig
@@ -64,9 +66,14 @@ def check_config(config: ServerConfig) -> None:
     if config.access_url and not config.access_url.startswith(("http://", "https://")):
         raise CoderError(
             "bad_option",
-            f"--access-url: {config.access_url!r} is not a URL",
+            f"--access-url: {masked(config.access_url)!r} is not a URL",
             "Write it with http:// or https:// in front.",
         )
+    if is_address(config.release_list):
+        try:
+            checked_address(config.release_list)
+        except CoderError as error:
+            raise CoderError("bad_option", f"--release-list: {error.message}", error.hint) from None
     wrong = explain_wildcard(config.wildcard_access_url)
     if wrong:
         raise CoderError(
@@ -104,21 +111,21 @@ def _check_provider(config: ServerConfig) -> None:
     if config.oidc_client_id and not re.match(r"https?://[^/\s]", config.oidc_issuer_url):
         raise CoderError(
             "bad_option",
-            f"--oidc-issuer-url: {config.oidc_issuer_url!r} is not a URL",
+            f"--oidc-issuer-url: {masked(config.oidc_issuer_url)!r} is not a URL",
             "Write it as the provider does, such as https://login.example.com/realms/coder.",
         )
 
 
 def _check_first_used_later(config: ServerConfig) -> None:
     """Check values that are first used hours after the start: by a mail, a workspace's deadline, a client's STUN."""
-    for flag, value, example in (
-        ("email-smarthost", config.email_smarthost, "smtp.example.com:587"),
-        ("stun-address", config.stun_address, "0.0.0.0:3478"),
+    for flag, value, fault_of, example in (
+        ("email-smarthost", config.email_smarthost, _endpoint_fault, "smtp.example.com:587"),
+        ("stun-address", config.stun_address, _listening_fault, "0.0.0.0:3478"),
     ):
-        host, colon, port = value.rpartition(":")
-        is_usable = not colon or (port.isascii() and port.isdigit() and 0 <= int(port) <= 65535)
-        if value and not (is_usable and (colon or "smarthost" in flag) and not host_port_fault(f"{host or 'h'}:1")):
-            raise CoderError("bad_option", f"--{flag}: {value!r} is not host:port", f"Write it like {example}.")
+        if value and (fault := fault_of(value)):
+            raise CoderError(
+                "bad_option", f"--{flag}: {value!r} is not host:port: {fault}", f"Write it like {example}."
+            )
     if config.default_quiet_hours_schedule:
         try:
             parse_daily(config.default_quiet_hours_schedule, stored=True)
@@ -128,6 +135,24 @@ def _check_first_used_later(config: ServerConfig) -> None:
                 f"--default-quiet-hours-schedule: {config.default_quiet_hours_schedule!r} cannot be used: {error}",
                 'Write a daily time with its zone, such as "CRON_TZ=Europe/Berlin 0 2 * * *".',
             ) from None
+
+
+def _endpoint_fault(text: str) -> str:
+    """Return the fault of a host with or without a port, "" for none."""
+    try:
+        read_endpoint(text, default_port=SMTP_PORT)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _listening_fault(text: str) -> str:
+    """Return the fault of an address to listen on, "" for none: its host may be empty, and its port may be 0."""
+    host, colon, digits = text.rpartition(":")
+    port = decimal(digits)
+    if not colon or port is None or port > 0xFFFF:
+        return "its port is not a number from 0 to 65535"
+    return _endpoint_fault(f"{host}:1") if host else ""
 
 
 def _check_processes(config: ServerConfig) -> None:

@@ -34,7 +34,7 @@ class HealthCheckSettings:
     health_check_threshold_database: timedelta = setting(
         timedelta(milliseconds=15),
         "Health Check Threshold: Database",
-        "Report a database that takes longer than this to answer as unwell.",
+        "Report a database that takes longer than this to answer as unhealthy.",
         yaml="thresholdDatabase",
         path="healthcheck.threshold_database",
     )
@@ -116,7 +116,7 @@ class PrometheusSettings:
     prometheus_address: HostPort = setting(
         "127.0.0.1:2112",
         "Prometheus Address",
-        "Address and port where metrics are served, when they are.",
+        "Address and port of the metrics.",
         yaml="address",
         path="prometheus.address",
         proxies=True,
@@ -124,7 +124,7 @@ class PrometheusSettings:
     prometheus_collect_agent_stats: bool = setting(
         False,
         "Prometheus Collect Agent Stats",
-        "Collect what agents count of themselves into the metrics.",
+        "Add the agents' own counters to the metrics.",
         yaml="collect_agent_stats",
         path="prometheus.collect_agent_stats",
     )
@@ -162,7 +162,7 @@ class TracingSettings:
     trace: bool = setting(
         False,
         "Trace Enable",
-        "Send traces by OpenTelemetry to where its usual variables say.",
+        "Send OpenTelemetry traces to the collector that its standard variables (OTEL_…) name.",
         env="CODER_TRACE_ENABLE",
         yaml="enable",
         path="trace.enable",
@@ -211,7 +211,7 @@ class PprofSettings:
     pprof_address: HostPort = setting(
         "127.0.0.1:6060",
         "pprof Address",
-        "Address and port where profiles are served, when they are.",
+        "Address and port of the profiles.",
         yaml="address",
         path="pprof.address",
         proxies=True,
@@ -251,7 +251,7 @@ class UsageSettings:
     update_check: bool = setting(
         False,
         "Update Check",
-        "Look once a day whether --release-list has a newer release, and tell it at /api/v2/updatecheck.",
+        "Check once a day whether --release-list has a newer release, and report it at /api/v2/updatecheck.",
         group=GENERAL,
         yaml="updateCheck",
         path="update_check?",

@@ -43,7 +43,8 @@ class AddressSettings:
     docs_url: Url = setting(
         DEFAULT_DOCS_URL,
         "Docs URL",
-        "Address of the documentation that pages and messages link to.",
+        "Address of the documentation that pages and messages link to; with the default the server serves its own at "
+        "/docs.",
         yaml="docsURL",
         path="docs_url",
         proxies=True,

@@ -56,7 +56,7 @@ class NotificationSettings:
     notifications_dispatch_timeout: timedelta = setting(
         timedelta(minutes=1),
         "Notifications: Dispatch Timeout",
-        "Give an attempt to send a message up after this long.",
+        "Time after which an attempt to send a message fails.",
         yaml="dispatchTimeout",
         path="notifications.dispatch_timeout",
     )
@@ -110,14 +110,14 @@ class EmailSettings:
     email_from: str = setting(
         "",
         "Email: From Address",
-        "Address that e-mails come from, like coder@example.com.",
+        "Sender of e-mails, like coder@example.com.",
         yaml="from",
         path="notifications.email.from",
     )
     email_smarthost: str = setting(
         "",
         "Email: Smarthost",
-        "Mail server that e-mails are handed to, host:port.",
+        "Mail server that sends the e-mails, host:port.",
         yaml="smarthost",
         path="notifications.email.smarthost",
     )
@@ -162,7 +162,7 @@ class EmailSettings:
     email_tls_starttls: bool = setting(
         False,
         "Email TLS: StartTLS",
-        "Turn to TLS once connected to the mail server.",
+        "Upgrade the connection to the mail server to TLS (STARTTLS).",
         group=EMAIL_TLS,
         yaml="startTLS",
         path="notifications.email.tls.start_tls",

@@ -94,7 +94,7 @@ class OidcSettings:
     oidc_email_field: str = setting(
         "email",
         "OIDC Email Field",
-        "Claim that says the e-mail address of a person.",
+        "Claim with the e-mail address of a person.",
         yaml="emailField",
         path="oidc.email_field",
     )

@@ -69,13 +69,13 @@ class _Sources:
     config: str = setting(
         "",
         "Config Path",
-        "YAML file that settings are read from; flags and variables count more.",
+        "YAML file that settings are read from; flags and variables take precedence.",
         env="CODER_CONFIG_PATH",
         group=CONFIG,
         short="c",
     )
     write_config: bool = setting(
-        False, "Write Config", "Print all settings as YAML, for --config, and end.", group=CONFIG, proxies=True
+        False, "Write Config", "Print all settings as YAML, for --config, and exit.", group=CONFIG, proxies=True
     )
     external_auth_providers: Json = setting(
         "",

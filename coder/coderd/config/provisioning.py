@@ -33,14 +33,14 @@ class ProvisionerSettings:
     provisioner_daemon_poll_interval: timedelta = setting(
         timedelta(seconds=1),
         "Poll Interval",
-        "Without effect: provisioners are woken.",
+        "Without effect: the server wakes provisioners.",
         yaml="daemonPollInterval",
         path="provisioner.daemon_poll_interval",
     )
     provisioner_daemon_poll_jitter: timedelta = setting(
         timedelta(milliseconds=100),
         "Poll Jitter",
-        "Without effect: provisioners are woken.",
+        "Without effect: the server wakes provisioners.",
         yaml="daemonPollJitter",
         path="provisioner.daemon_poll_jitter",
     )
@@ -90,7 +90,7 @@ class ProvisionerSettings:
     job_hang_detector_interval: timedelta = setting(
         timedelta(minutes=1),
         "Job Reaper Detect Interval",
-        "Interval at which hanging jobs are searched.",
+        "Interval of the search for hanging jobs.",
         group=GENERAL,
         yaml="jobHangDetectorInterval",
         path="job_hang_detector_interval",

@@ -34,7 +34,7 @@ class PostgresSettings:
     postgres_conn_max_open: int = setting(
         10,
         "Postgres Connection Max Open",
-        "Connections to the database at most; one more listens for notifications.",
+        "Maximum number of database connections; one more listens for notifications.",
         env="CODER_PG_CONN_MAX_OPEN",
         yaml="pgConnMaxOpen",
         path="pg_conn_max_open",

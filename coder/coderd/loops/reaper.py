@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from coder.base.log import Logger
 from coder.coderd.loops.skeleton import run_loop
-from coder.coderd.services.provisioning.reaping import reap
+from coder.coderd.services.provisioning.reaping import LISTENING, Attention, reap
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -14,8 +14,15 @@ if TYPE_CHECKING:
 
 async def run(ctx: Context) -> None:
     """Run until cancelled."""
-    rest = ctx.config.job_hang_detector_interval.total_seconds()
-    await run_loop(ctx, "reaper", turn, failed_rest=rest)
+    interval = ctx.config.job_hang_detector_interval.total_seconds()
+    attention = Attention(ctx)
+
+    async def attentive_turn(ctx: Context, log: Logger) -> float:
+        rest = await turn(ctx, log) if attention.look() else min(LISTENING, interval)
+        attention.expect(rest)
+        return rest
+
+    await run_loop(ctx, "reaper", attentive_turn, failed_rest=min(LISTENING, interval))
 
 
 async def turn(ctx: Context, log: Logger) -> float:

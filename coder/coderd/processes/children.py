@@ -38,6 +38,12 @@ class Child:
     is_ready: bool = False
     leaves_by: float = 0.0
     "Time when it is killed, once it was asked to stop."
+    is_retiring: bool = False
+    "Whether it finishes its work before it stops."
+    knows_retiring: bool = True
+    "False for a process of a release that does not know the order."
+    waits_for_ports: bool = False
+    "Whether it started beside a former process of its name, which holds the ports of their duties."
     killed_because: str = ""
     status: int | None = None
     "As `os.waitstatus_to_exitcode`; None while it runs."
@@ -103,10 +109,23 @@ class Child:
 
     def ask_to_stop(self, within: float) -> None:
         """Ask it to stop; the supervisor kills it after `within` seconds."""
-        if not self.is_leaving:
+        if not self.is_leaving or self.is_retiring:
+            self.is_retiring = False
             self.leaves_by = time.monotonic() + within
             self.send(Order("stop"))
             self.signal(signal.SIGTERM)
+
+    def ask_to_retire(self, within: float) -> None:
+        """Ask it to finish its work, take no more, and then stop."""
+        if not self.is_leaving:
+            self.is_retiring = True
+            self.leaves_by = time.monotonic() + within
+            self.send(Order("retire"))
+
+    def free_ports(self) -> None:
+        """Let it bind the ports of its duties."""
+        self.waits_for_ports = False
+        self.send(Order("ports"))
 
     def kill_stalled(self, why: str) -> None:
         """Kill it after it has written its stacks to standard error."""

@@ -34,7 +34,7 @@ class Order(msgspec.Struct, omit_defaults=True):
     """Message to a process. Those of a supervisor of another release may have fields that this one does not know."""
 
     kind: str
-    "siblings, stop"
+    "siblings, stop, retire, ports"
     living: list[Sibling] = []
     lost: list[str] = []
     "Replica ids."
@@ -49,6 +49,10 @@ class ControlLink:
         control.setblocking(False)
         self._control = control
         self.stop_requested = trio.Event()
+        self.retire_requested = trio.Event()
+        """Set when a successor has started: finish the work, take no more, then stop."""
+        self.ports_free = trio.Event()
+        """Set when no former process holds the ports of this one's duties."""
 
     def send(self, report: Report) -> None:
         """Send without waiting. A supervisor that does not read for minutes misses heartbeats, which is harmless."""
@@ -63,6 +67,7 @@ class ControlLink:
 
     async def follow(self, apply: Callable[[Order], None]) -> None:
         """Apply orders until the supervisor is gone or orders to stop; then set `stop_requested`."""
+        events = {"stop": self.stop_requested, "retire": self.retire_requested, "ports": self.ports_free}
         lines = LineBuffer()
         while True:
             await trio.lowlevel.wait_readable(self._control)
@@ -74,9 +79,9 @@ class ControlLink:
                 data = b""
             for line in lines.add(data):
                 order = msgspec.json.decode(line, type=Order)
-                if order.kind == "stop":
-                    self.stop_requested.set()
-                else:
+                if order.kind in events:
+                    events[order.kind].set()
+                elif order.kind == "siblings":
                     apply(order)
             if not data:
                 self.stop_requested.set()

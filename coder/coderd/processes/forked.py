@@ -133,19 +133,25 @@ async def run_worker(
             ) as server:
                 garbage.settle()
                 link.send(Report("ready", access_url=server.access_url))
-                await _wait_until_stopped(link)
+                await _wait_until_stopped(link, process)
             nursery.cancel_scope.cancel()
 
 
-async def _wait_until_stopped(link: ControlLink) -> None:
+async def _wait_until_stopped(link: ControlLink, process: ThisProcess) -> None:
     async def wait_signal() -> None:
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for _ in signals:
                 nursery.cancel_scope.cancel()
                 return
 
+    async def wait_retired() -> None:
+        await link.retire_requested.wait()
+        await process.idle.wait()
+        nursery.cancel_scope.cancel()
+
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait_signal)
+        nursery.start_soon(wait_retired)
         await link.stop_requested.wait()
         nursery.cancel_scope.cancel()
 

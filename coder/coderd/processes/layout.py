@@ -30,10 +30,9 @@ class ProcessSpec:
     "Its number among the processes."
 
     @property
-    def overlaps(self) -> bool:
-        """Whether a successor may start before it has ended: not where both would bind one UDP port, or run one job
-        queue's folder."""
-        return self.duties == {"http"}
+    def retires(self) -> bool:
+        """Whether a replaced process first finishes its work: jobs of built-in daemons, which may take an hour."""
+        return "daemons" in self.duties
 
 
 def processes_of(count: int) -> tuple[ProcessSpec, ...]:

@@ -34,6 +34,8 @@ class InheritedChild(msgspec.Struct):
     socket_path: str
     duties: tuple[str, ...]
     is_ready: bool = True
+    knows_retiring: bool = False
+    waits_for_ports: bool = False
 
 
 class State(msgspec.Struct):
@@ -126,4 +128,21 @@ def adopt(child: InheritedChild) -> Child:
         socket_path=child.socket_path,
         duties=child.duties,
         is_ready=child.is_ready,
+        knows_retiring=child.knows_retiring,
+        waits_for_ports=child.waits_for_ports,
+    )
+
+
+def inherited(child: Child) -> InheritedChild:
+    """Return what the next program needs to know of a process."""
+    return InheritedChild(
+        child.name,
+        child.pid,
+        child.control.fileno(),
+        child.number,
+        child.socket_path,
+        child.duties,
+        child.is_ready,
+        child.knows_retiring,
+        child.waits_for_ports,
     )

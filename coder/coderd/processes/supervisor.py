@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import selectors
 import shutil
 import signal
@@ -35,7 +34,7 @@ from coder.coderd.processes.control import ControlLink, Order
 from coder.coderd.processes.forked import run_keeper, run_migrations, run_worker
 from coder.coderd.processes.layout import ProcessSpec, connections_of, processes_of
 from coder.coderd.processes.signals import handling_signals, signals_blocked
-from coder.coderd.processes.sockets import bind_all, check_tls, new_folder
+from coder.coderd.processes.sockets import bind_all, new_folder
 from coder.coderd.services.foundation.this_process import INSTANCES, Incident, Sibling, ThisProcess, instance_id
 from coder.net.aws_login import with_login
 
@@ -45,6 +44,8 @@ START_TIMEOUT = 180.0
 """Seconds for a process to start: it may wait 30 s for its database, on a busy machine."""
 STOP_TIMEOUT = 60.0
 """Seconds for a process to drain: requests have 10, deferred work 10, running jobs 10 to be interrupted in order."""
+RETIRE_TIMEOUT = 3600.0
+"""Seconds for the jobs of built-in daemons, after a successor of their process has started."""
 KEEPER_STOP_TIMEOUT = 60.0
 STEADY = 60.0
 """Seconds after which a process counts as started, and a next loss is replaced at once."""
@@ -176,6 +177,7 @@ class Supervisor:
         table = self._tables[spec.slot] = (self._tables.get(spec.slot, -1) + 1) % 2
         count = len(self._specs)
         connections = connections_of(spec, self._config.processes, self._config.postgres_conn_max_open)
+        waits_for_ports = any(other.name == spec.name and other.status is None for other in self._workers)
 
         async def run(link: ControlLink) -> None:
             process = ThisProcess(
@@ -185,7 +187,11 @@ class Supervisor:
                 count,
                 listener=listener,
                 counts=self._counts.for_table(2 * spec.slot + table),
+                ports_free=link.ports_free,
+                retiring=link.retire_requested,
             )
+            if not waits_for_ports:
+                link.ports_free.set()
             await run_worker(
                 link,
                 self._config,
@@ -206,6 +212,7 @@ class Supervisor:
             duties=tuple(sorted(spec.duties)),
         )
         listener.close()
+        child.waits_for_ports = waits_for_ports
         self._workers.append(child)
         self._watch(child)
         self._due.pop(spec.name, None)
@@ -292,6 +299,9 @@ class Supervisor:
             self._record(child)
         if ended:
             self._broadcast()
+        for child in self._workers:
+            if child.waits_for_ports and [other.name for other in self._workers].count(child.name) == 1:
+                child.free_ports()
         if self._keeper is not None and self._keeper.status is not None:
             self._replace_keeper(self._keeper)
         now = time.monotonic()
@@ -355,8 +365,8 @@ class Supervisor:
             folder=str(self._folder),
             database_url=self._database_url,
             sockets=[(bound.url, bound.address, bound.socket.fileno()) for bound in self._sockets],
-            workers=[_inherited(child) for child in self._workers if child.status is None],
-            keeper=_inherited(self._keeper) if self._keeper is not None else None,
+            workers=[reload.inherited(child) for child in self._workers if child.status is None],
+            keeper=reload.inherited(self._keeper) if self._keeper is not None else None,
             lost=[str(lost) for lost in self._lost],
             incidents=self._incidents,
             restarts=[(name, cause, number) for (name, cause), number in self._restarts.items()],
@@ -399,19 +409,15 @@ class Supervisor:
         _log.info("all processes were replaced")
 
     def _succeed(self, spec: ProcessSpec, old: list[Child]) -> None:
-        """Replace a process: its successor first where both may live at once. Raises CoderError when that fails."""
-        if not spec.overlaps:
-            self._drain(old)
+        """Replace a process: its successor first, so that its duties are never without a process. Raises CoderError
+        when the successor does not start."""
         child = self._fork_worker(spec)
-        try:
-            self._wait(lambda: child.is_ready, [child])
-        except CoderError:
-            if not any(other.name == spec.name for other in self._workers):
-                self._due[spec.name] = time.monotonic() + LONGEST_REST  # nothing is left of it: keep trying
-            raise
+        self._wait(lambda: child.is_ready, [child])
         self._broadcast()
-        if spec.overlaps:
-            self._drain(old)
+        retiring = [former for former in old if spec.retires and former.knows_retiring]
+        for former in retiring:
+            former.ask_to_retire(RETIRE_TIMEOUT)
+        self._drain([former for former in old if former not in retiring])
 
     def _drain(self, children: list[Child]) -> None:
         for child in children:
@@ -445,26 +451,3 @@ class Supervisor:
 
     def _watch(self, child: Child) -> None:
         self._selector.register(child.control, selectors.EVENT_READ, child)
-
-
-def _inherited(child: Child) -> reload.InheritedChild:
-    return reload.InheritedChild(
-        child.name, child.pid, child.control.fileno(), child.number, child.socket_path, child.duties, child.is_ready
-    )
-
-
-def run_processes(
-    config: ServerConfig,
-    factory: ProvisionerFactory | None,
-    announce: Callable[[str], None],
-    preload: Callable[[], None],
-) -> None:
-    """Run a server of several processes until SIGINT or SIGTERM; in a trial only load what it needs. `preload` imports
-    what the processes share. Raises CoderError when it cannot start."""
-    if not hasattr(os, "fork"):
-        raise CoderError("bad_option", "--processes above 1 is not supported on this system", "Use --processes 1.")
-    if reload.is_trial():
-        preload()
-        check_tls(config)
-        return
-    Supervisor(config, factory, announce, preload, reload.inherited_state()).run()

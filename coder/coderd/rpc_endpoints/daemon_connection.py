@@ -12,7 +12,7 @@ import trio
 from google.protobuf.message import Message
 
 from coder.api.base.refusals import Refusal
-from coder.base.errors import is_database_away
+from coder.base.errors import find_outage
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.services.foundation.outages import until_available
@@ -135,7 +135,7 @@ class DaemonConnection:
             except RpcClosed:
                 raise
             except Exception as error:
-                if is_database_away(error):
+                if find_outage(error):
                     self.assignment_failed.set()
                 raise
             finally:

@@ -25,6 +25,11 @@ def is_version(text: str) -> bool:
     return _VERSION.fullmatch(text) is not None
 
 
+def canonical(version: str) -> str:
+    """Return a version with a leading v, which texts from outside may omit; other text unchanged."""
+    return f"v{version.removeprefix('v')}" if is_version(version) else version
+
+
 def _rank(version: str) -> _Rank | None:
     match = _VERSION.fullmatch(version)
     if match is None:

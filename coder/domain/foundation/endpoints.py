@@ -16,6 +16,8 @@ _NAME = re.compile(r"(?=.{1,253}$)(?:[a-zA-Z0-9_](?:[a-zA-Z0-9_-]{0,61}[a-zA-Z0-
 """Host names of RFC 1123 section 2.1, with the underscores some name servers have."""
 _NUMBERS = re.compile(r"[0-9.]+")
 _MAX_PORT = 0xFFFF
+SMTP_PORT = 587
+"""Port of a mail server named without one: message submission."""
 
 
 class HostPort(NamedTuple):
@@ -28,10 +30,13 @@ class HostPort(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def read_endpoint(text: str) -> HostPort:
-    """Parse an endpoint. Raises ValueError with the reason, in words for users."""
+def read_endpoint(text: str, default_port: int | None = None) -> HostPort:
+    """Parse an endpoint; `default_port` is for a text without one. Raises ValueError with the reason, in words for
+    users."""
     if "/" in text:
         raise ValueError("it must be a host and a port, without a scheme or a path")
+    if default_port is not None and (":" not in text or text.endswith("]")):
+        text = f"{text}:{default_port}"
     host, colon, digits = text.rpartition(":")
     if not colon or (host.startswith("[") and not host.endswith("]")):
         raise ValueError("it has no port")

@@ -24,6 +24,9 @@ _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
 MAX_QUERY = 8192
 """Ours: characters, for two hundred ids. The longest query an address can hold blocked the server for sixteen
 milliseconds."""
+MAX_PATTERN, MAX_PATTERNS = 256, 32
+"""Ours: characters of a text that may hold LIKE's wildcards, and such texts of one key. The database compares each with
+each row, and its effort grows with the product of both lengths."""
 _SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 """Other letters keep their case: the database compares them, and its rule may not know them."""
 _GO_TIME = "2006-01-02T15:04:05.999999999Z07:00"
@@ -83,6 +86,28 @@ class Terms:
             self.refuse(key, more_than_once(key, len(values)))
             return ""
         return values[0] if values else ""
+
+    def pattern(self, key: str) -> str:
+        """Return the only value of a key whose text may hold LIKE's wildcards; a long one is refused."""
+        value = self.one(key)
+        if len(value) > MAX_PATTERN:
+            self.refuse(key, f'Query param "{key}" must not be longer than {MAX_PATTERN} characters')
+            return ""
+        return value
+
+    def patterns(self, key: str, read: Callable[[str], Value]) -> list[Value]:
+        """Return `list_of` for texts that may hold LIKE's wildcards: long ones, and many, are refused."""
+
+        def bounded(text: str) -> Value:
+            if len(text) > MAX_PATTERN:
+                raise ValueError(f"must not be longer than {MAX_PATTERN} characters")
+            return read(text)
+
+        count = sum(value.count(",") + 1 for value in self.many(key))
+        if count > MAX_PATTERNS:
+            self.refuse(key, f'Query param "{key}" must not have more than {MAX_PATTERNS} values, found {count}')
+            return []
+        return self.list_of(key, bounded)
 
     def boolean(self, key: str) -> bool | None:
         """Return a boolean; None when the key is absent or not a boolean (which is recorded)."""

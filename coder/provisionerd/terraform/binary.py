@@ -76,7 +76,9 @@ async def find_binary(
                 cwd=Path(path).parent,
             )
         text = str(json.loads(process.stdout)["terraform_version"])
-    except (OSError, subprocess.CalledProcessError, ValueError, KeyError, TypeError, trio.TooSlowError) as error:
+    except OSError as error:
+        raise TerraformMissing(f"{path} could not be started: {error.strerror or error}.") from error
+    except (subprocess.CalledProcessError, ValueError, KeyError, TypeError, trio.TooSlowError) as error:
         raise TerraformMissing(f"{path} does not answer `version -json` like terraform does.") from error
     version = parse_version(text)
     if version < MINIMUM:

@@ -24,6 +24,7 @@ import trio
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.net.http1 import HttpClient
+from coder.net.masking import masked
 from coder.net.policy import DialPolicy
 from coder.provisionerd.terraform.file_lock import locked
 
@@ -59,7 +60,7 @@ async def download(url: str, folder: Path, version: str = VERSION) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         async with locked(folder / "terraform.lock"):
             if not program.exists():
-                _log.info("terraform is not installed; downloading it", version=version, source=url)
+                _log.info("terraform is not installed; downloading it", version=version, source=masked(url))
                 await fetch_program(url, version, _own_platform(), program)
     except OSError as problem:
         raise DownloadFailed(f"{folder}: {problem.strerror or problem}") from problem
@@ -96,7 +97,7 @@ async def _fetch(url: str, version: str, target_platform: str) -> tuple[bytes, s
             expected_digest = _digest_of(listed.body.decode("ascii", "replace"), name)
             answer = await http.request("GET", f"{base}/{name}", timeout=_TIMEOUT, limit=_MAX_ARCHIVE)
     except CoderError as problem:
-        raise DownloadFailed(f"{url}: {problem.message}") from problem
+        raise DownloadFailed(f"{masked(url)}: {problem.message}") from problem
     return answer.body, expected_digest
 
 
@@ -123,6 +124,8 @@ def _install(archive: bytes, expected_digest: str, program: Path) -> None:
                 raise DownloadFailed("the archive has no terraform in it")
             with packed.open(member) as source:
                 shutil.copyfileobj(source, file, 1 << 20)
+            file.flush()
+            os.fsync(file.fileno())  # otherwise a power failure could leave an empty program with the final name
         unfinished.chmod(0o755)
         unfinished.replace(program)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as problem:

@@ -8,6 +8,7 @@ terraform would die of its next write.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -33,6 +34,8 @@ _DRAIN_TIMEOUT = 1.0
 
 _INTERRUPT_TIMEOUT = 5.0
 "Seconds between the interrupt and the kill when the caller is cancelled."
+
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
 
 _GUARD_TIMEOUT = 10
 "Seconds the guard grants terraform to stop its work and write its state."
@@ -100,9 +103,9 @@ class Runner:
                 start_new_session=True,  # one signal reaches terraform and all its children
             )
         except OSError as problem:
-            raise ProcessError(
-                f"{self.binary} could not be started", "Is it a terraform for this machine?"
-            ) from problem
+            # A machine without descriptors, processes or memory says nothing about the program.
+            hint = "" if problem.errno in _SHORTAGES else "Is it a terraform for this machine?"
+            raise ProcessError(f"{self.binary} could not be started: {problem.strerror}", hint) from problem
         self.limits.apply(process.pid)
         self._running.add(process)
         try:

@@ -27,7 +27,7 @@ from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventua
 @asynccontextmanager
 async def running_agent(
     view_context: AgentWorld, policy: DialPolicy, folder: Path, **settings: Any
-) -> AsyncIterator[None]:
+) -> AsyncIterator[AgentRole]:
     """A whole agent in this process; `settings` are fields of its AgentConfig."""
     folder.mkdir(exist_ok=True)
     token = Secret(view_context.token)
@@ -41,7 +41,7 @@ async def running_agent(
             return bool((await view_context.agent())["status"] == "connected")
 
         await eventually(connected)
-        yield
+        yield agent
         agent.stop()
 
 

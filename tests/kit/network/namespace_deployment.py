@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -26,8 +27,32 @@ ROOT = Path(__file__).resolve().parents[3]
 SSH_OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=60")
 
 
+PROCESSES = ("api-1", "api-2", "relay", "edge", "loops", "keeper")
+"""With `--processes 2`."""
+
+
 class StepFailedError(AssertionError):
     pass
+
+
+def descendants(pid: int) -> list[int]:
+    """Its children, and theirs."""
+    found, waiting = [], [pid]
+    while waiting:
+        parent = waiting.pop()
+        with contextlib.suppress(OSError):
+            children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+            found += (numbers := list(map(int, children)))
+            waiting += numbers
+    return found
+
+
+def name_of(pid: int) -> str:
+    """How the process calls itself; empty when it has ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip().removeprefix("coder ")
+    except OSError:
+        return ""
 
 
 @dataclass
@@ -114,6 +139,12 @@ class Deployment:
         """Signals a role's whole process group, as `kill -9` of everything it is would."""
         os.killpg(process.pid, number)
 
+    def server_processes(self) -> dict[str, int]:
+        """The pids of the server's processes by name (`--processes`)."""
+        assert self.server is not None
+        found = {name_of(pid): pid for pid in descendants(self.server.pid)}
+        return {name: pid for name, pid in found.items() if name in PROCESSES}
+
     def agent_status(self, workspace: str = WORKSPACE) -> str:
         for row in self.json("list", "-o", "json", "--search", f"name:{workspace}"):
             for resource in row["latest_build"]["resources"]:
@@ -143,12 +174,13 @@ class Deployment:
 
 
 @contextmanager
-def open_deployment(extra: Mapping[str, str] | None = None) -> Iterator[Deployment]:
-    """Server up, first user signed in on the client, the external workspace made and its agent connected."""
+def open_deployment(extra: Mapping[str, str] | None = None, servers: Mapping[str, str] = {}) -> Iterator[Deployment]:
+    """Server up, first user signed in on the client, the external workspace made and its agent connected. `servers`:
+    further hosts beside the server, with their addresses."""
     folder = Path(tempfile.mkdtemp(prefix="coder-system-", dir="/tmp"))
     folder.chmod(0o755)  # the embedded Postgres runs as another user
     try:
-        with open_nat_network() as world:
+        with open_nat_network(servers=servers) as world:
             deployment = Deployment(world, folder, extra=dict(extra or {}))
             deployment.start_server()
             sign_in(deployment)

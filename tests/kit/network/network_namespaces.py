@@ -102,6 +102,18 @@ class NatNetwork:
                 capture_output=True,
             )
 
+    def lose_packets(self, host: str, percent: int) -> None:
+        """Of what a host sends and receives, so many in a hundred are lost from now on; 0: none."""
+        rules = "add table inet lossy\ndelete table inet lossy\n"
+        if percent:
+            chains = "".join(
+                f"chain {hook} {{\ntype filter hook {hook} priority 0;\n"
+                f'oifname != "lo" iifname != "lo" numgen random mod 100 < {percent} drop\n}}\n'
+                for hook in ("input", "output")
+            )
+            rules += f"table inet lossy {{\n{chains}}}\n"
+        self.nft(host, rules)
+
     def unplug(self, host: str, *, plugged: bool = False) -> None:
         """Pulls the cable of a host (or puts it back)."""
         run_tool("ip", "-n", self.name(host), "link", "set", "eth0", "up" if plugged else "down")
@@ -148,21 +160,24 @@ class NatNetwork:
 
 
 @contextmanager
-def open_nat_network(*, hard: Sequence[str] = (), shared: bool = False) -> Iterator[NatNetwork]:
+def open_nat_network(
+    *, hard: Sequence[str] = (), shared: bool = False, servers: Mapping[str, str] = {}
+) -> Iterator[NatNetwork]:
     """Builds the topology; removes it and everything started in it at the end.
 
     Those in `hard` (`nata`, `natb`) give every connection a port of its own: endpoint-dependent mapping. `shared`: the
-    client is behind nata, too, in a network of its own from which no way leads to the agent's.
+    client is behind nata, too, in a network of its own from which no way leads to the agent's. `servers` are further
+    hosts at the bridge, with their addresses.
     """
     world = NatNetwork(f"c{os.getpid() % 100000}")
-    hosts = ("core", "srv", "nata", "natb", "agent", "client")
+    hosts = ("core", "srv", "nata", "natb", "agent", "client", *servers)
     try:
         for host in hosts:
             run_tool("ip", "netns", "add", world.name(host))
             run_tool("ip", "-n", world.name(host), "link", "set", "lo", "up")
         run_tool("ip", "-n", world.name("core"), "link", "add", "br0", "type", "bridge")
         run_tool("ip", "-n", world.name("core"), "link", "set", "br0", "up")
-        for host, address in (("srv", SERVER), ("nata", "10.77.0.2"), ("natb", "10.77.0.3")):
+        for host, address in {"srv": SERVER, "nata": "10.77.0.2", "natb": "10.77.0.3", **servers}.items():
             _to_bridge(world, host, address)
         _behind(world, "nata", "agent", "192.168.71", "fully-random" if "nata" in hard else "")
         if shared:

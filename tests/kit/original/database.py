@@ -60,7 +60,12 @@ async def original_database() -> AsyncIterator[str]:
         await execute(cluster.url(_TEMPLATE), "; ".join(statements()), "SELECT 1")
         await fill(cluster.url(_TEMPLATE), deployment())
         # Go's zero time; the driver of these tests writes it as -infinity.
-        zero = "'0001-01-01 00:00:00+00' WHERE deadline = '-infinity'"
-        await execute(cluster.url(_TEMPLATE), f"UPDATE workspace_builds SET deadline = {zero}", "SELECT 1")
+        zero = "'0001-01-01 00:00:00+00'"
+        await execute(
+            cluster.url(_TEMPLATE),
+            f"UPDATE workspace_builds SET deadline = {zero}, max_deadline = {zero} WHERE deadline = '-infinity'",
+            f"UPDATE external_auth_links SET oauth_expiry = {zero} WHERE oauth_expiry = '-infinity'",
+            "SELECT 1",
+        )
     async with fresh_database(template=_TEMPLATE) as url:
         yield url

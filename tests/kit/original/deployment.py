@@ -28,6 +28,8 @@ TEMPLATE = tar({"main.tf": 'resource "null_resource" "box" {}\n'})
 PREBUILDS_USER = UUID("c42fdf75-3097-471c-8c33-fb52454d81c0")
 UNKNOWN_USER = UUID("deadbeef-0000-4000-8000-000000000000")
 """Id that no row has."""
+_USE = ["read", "ssh", "application_connect", "start", "stop"]
+"""Actions of the original's role for users of a shared workspace."""
 _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 _FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 _Given = dict[str, list[Mapping[str, Any]]]
@@ -243,8 +245,8 @@ def _workspaces() -> _Given:
                 "automatic_updates": "never",
                 "template_id": ident("templates", 0),
                 "organization_id": ident("organizations", 0),
-                "user_acl": json.dumps({str(ident("users", 3)): {"permissions": ["read", "ssh"]}}),
-                "group_acl": json.dumps({str(ident("groups", 1)): {"permissions": ["read", "update", "ssh"]}}),
+                "user_acl": json.dumps({str(ident("users", 3)): {"permissions": _USE}}),
+                "group_acl": json.dumps({str(ident("groups", 1)): {"permissions": ["update", *_USE]}}),
             },
             {"name": "dev", "deleted": True, "owner_id": ident("users", 0)},
         ],

@@ -168,16 +168,18 @@ class Mailbox:
 
 
 @contextmanager
-def mail_server(tls: ssl.SSLContext | None = None, *, implicit: bool = False) -> Iterator[tuple[Mailbox, str]]:
+def mail_server(
+    tls: ssl.SSLContext | None = None, *, implicit: bool = False, host: str = "127.0.0.1"
+) -> Iterator[tuple[Mailbox, str]]:
     """`tls` is for STARTTLS; with `implicit` it comes before everything."""
     box = Mailbox()
     port = free_port()  # the library cannot choose one itself
     # Made by hand: asyncio's own way to a new loop is closed inside trio once trio-asyncio has been imported.
     how: dict[str, Any] = {"ssl_context" if implicit else "tls_context": tls}
     how |= {"auth_require_tls": False, "auth_exclude_mechanism": ["LOGIN"]}
-    controller = Controller(box, loop=asyncio.SelectorEventLoop(), hostname="127.0.0.1", port=port, **how)
+    controller = Controller(box, loop=asyncio.SelectorEventLoop(), hostname=host, port=port, **how)
     controller.start()
     try:
-        yield box, f"127.0.0.1:{port}"
+        yield box, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     finally:
         controller.stop()

@@ -6,18 +6,22 @@ Stand-ins: `sitecustomize.py` (sockets, terminals), bcryptprimitives.dll (Rust p
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
 import httpx
 import trio
+
+from tests.kit.server.server_process import carriers
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -71,6 +75,15 @@ class Machine:
         shutil.copyfile(HERE / "sitecustomize.py", folder / "wine_stand_ins.py")
         return folder
 
+    def processes(self, name: str) -> list[int]:
+        """Processes of this machine that run a program, by the name of its file."""
+        found = []
+        for pid in carriers(f"WINEPREFIX={self.prefix}"):
+            with contextlib.suppress(OSError):  # it has ended
+                if (Path("/proc") / str(pid) / "comm").read_text().strip() == name[:15]:
+                    found.append(pid)
+        return found
+
     @asynccontextmanager
     async def agent(
         self, program: Path, cache: Path, env: Mapping[str, str], log: Path, *flags: str
@@ -88,9 +101,43 @@ class Machine:
             yield process
         finally:
             self.run("wineserver", "-k")
-            os.killpg(process.pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):  # the agent has ended
+                os.killpg(process.pid, signal.SIGTERM)
             with trio.CancelScope(shield=True):
                 await process.wait()
+
+
+BUILT = os.environ.get("CODER_TEST_WINDOWS_PROGRAM", "")
+"""The built program for Windows."""
+
+
+@dataclass
+class InstalledProgram:
+    """A machine with the built program, which is unpacked."""
+
+    machine: Machine
+    program: Path
+    cache: Path
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Environment of a process that runs the program."""
+        return {**self.machine.env, "CODER_BINARY_CACHE": windows_path(self.cache)}
+
+
+@contextlib.contextmanager
+def installed_program(folder: Path) -> Iterator[InstalledProgram]:
+    """Install the built program in a folder with a space and a letter that is not ASCII."""
+    machine = Machine(folder)
+    machine.set_up()
+    program = folder / "a prögram" / "sshd.exe"
+    program.parent.mkdir()
+    program.write_bytes(Path(BUILT).read_bytes())
+    machine.unpack(program, folder / "cache")
+    try:
+        yield InstalledProgram(machine, program, folder / "cache")
+    finally:
+        machine.run("wineserver", "-k")
 
 
 DISTRIBUTIONS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coder" / "desktop"

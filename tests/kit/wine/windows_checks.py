@@ -20,7 +20,7 @@ from coder.base.atomic_file import write_atomically
 from coder.base.files import private_files
 from coder.base.files.private_files import open_private, replace_file
 from coder.base.files.sddl import others_can_write
-from coder.base.files.windows_access import access_list, user_sid
+from coder.base.files.windows_access import _ACCESS_LIST, _advapi32, _descriptor, access_list, foreign_writer, user_sid
 
 MANIFEST = b"manifest"
 
@@ -30,12 +30,15 @@ def private_file(folder: Path) -> dict[str, object]:
     write_atomically(folder / "token", "secret\n")
     write_atomically(folder / "plain", "text\n", mode=0o644)
     own = access_list(folder / "token")
+    (folder / "overwritten").write_text("public")
+    os.close(open_private(folder / "overwritten", os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
     write_atomically(folder / "token", "other")
     write_atomically(folder / "shared", "s", owner=os.environ["USERNAME"])
     return {
         "users": sorted(entry.rpartition(";")[2] for entry in own.split("(")[1:]),
         "expected": sorted(f"{each})" for each in ("SY", user_sid())),
         "kept": access_list(folder / "token") == own,
+        "overwritten": access_list(folder / "overwritten") == own,
         "inherits": access_list(folder / "plain") != own,
         "text": (folder / "plain").read_bytes().decode(),
         "named": access_list(folder / "shared") != "",
@@ -100,6 +103,20 @@ def private_folder(folder: Path) -> list[bool]:
     return [others_can_write(access_list(folder / name), user_sid()) for name in ("own", "plain")]
 
 
+def folder_above(folder: Path) -> list[str]:
+    """A private folder below one that everyone may write is as replaceable as that one."""
+    above, results = folder / "above", []
+    inner = above / "inner"
+    for path in (above, inner):
+        path.mkdir(mode=0o700)
+    for sddl in ("", "D:P(A;;FA;;;WD)"):
+        if sddl:
+            with _descriptor(sddl) as described:
+                _advapi32.SetFileSecurityW(str(above), _ACCESS_LIST, described)
+        results.append(foreign_writer(inner).replace(str(folder), ""))
+    return results
+
+
 def locked_folder(folder: Path) -> list[str]:
     """The folder of newer programs is private and locked by one agent."""
     from coder.agent.upgrade.folder import ensure_private, locked
@@ -116,6 +133,17 @@ def locked_folder(folder: Path) -> list[str]:
         except UpgradeNotNowError:
             results.append("locked once")
     return results
+
+
+def code_page(folder: Path) -> list[str]:
+    """Output of programs is UTF-8, or in the code page of consoles."""
+    from coder.agent.platform import system
+    from coder.agent.upgrade.signals import ENDING
+
+    samples = ("né".encode(), "né".encode("oem"), "né".encode()[:-1])
+    encodings = [system.output_encoding(data) for data in samples]
+    cut = system.output_encoding(samples[2], is_cut=True)
+    return [*encodings, cut, samples[1].decode(encodings[1]), *(number.name for number in ENDING)]
 
 
 SUCCESSOR = """
@@ -155,7 +183,17 @@ def successor(folder: Path) -> list[object]:
     return results
 
 
-CHECKS = (private_file, open_flags, held_file, private_folder, running_program, locked_folder, successor)
+CHECKS = (
+    private_file,
+    open_flags,
+    held_file,
+    private_folder,
+    folder_above,
+    running_program,
+    locked_folder,
+    code_page,
+    successor,
+)
 
 
 def main(folder: Path, names: list[str]) -> None:

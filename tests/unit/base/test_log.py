@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,23 @@ def test_stackdriver_line() -> None:
         "workspace": "dev",
         "token": "***",
     }
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("https://user:s3cret@x.example/a", "https://***@x.example/a"),
+        ("from https://s3cret@a/ to ssh://git:s3@cret@b/", "from https://***@a/ to ssh://***@b/"),
+        (OSError("GET https://user:s3cret@x/"), "OSError: GET https://***@x/"),
+        (Path("/mnt/a@b"), "/mnt/a@b"),
+        ("https://x.example/a mail to a@example.com", "https://x.example/a mail to a@example.com"),
+    ],
+)
+def test_login_of_addresses_is_masked(value: Any, shown: str) -> None:
+    out = io.StringIO()
+    with log.also(log.stackdriver_sink(out)):
+        log.get_logger("agent").info("connected", url=value)
+    assert json.loads(out.getvalue())["url"] == shown
 
 
 def test_error_group_names_members() -> None:

@@ -14,7 +14,7 @@ from coder.base.config import Inputs
 from coder.base.json_types import as_object
 from coder.base.yaml_documents import YamlError, read_document
 from coder.cli.core.parsing import parse
-from coder.cli.declarations.templates.templates import PUSH
+from coder.cli.declarations.templates.push import PUSH
 from coder.cli.server.server import _yaml
 from coder.cli.templates.template_variables import variable_values
 from coder.cli.workspaces.parameters import values_of_file

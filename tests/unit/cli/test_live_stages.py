@@ -4,26 +4,38 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from coder.api.base.enums import LogLevel
 from coder.api.provisioning.jobs import ProvisionerJobLog
-from coder.cli.ui.live_stages import KEPT, TAIL, StageView
+from coder.cli.ui.live_stages import KEPT, TAIL, EndedStage, StageView
 
 
-def log(stage: str, output: str, second: int) -> ProvisionerJobLog:
+def log(stage: str, output: str, second: int, level: LogLevel = "info") -> ProvisionerJobLog:
     at = datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC)
     return ProvisionerJobLog(
-        id=second, created_at=at, log_source="provisioner", log_level="info", stage=stage, output=output
+        id=second, created_at=at, log_source="provisioner", log_level=level, stage=stage, output=output
     )
 
 
 def test_next_stage_ends_stage() -> None:
     view = StageView()
     assert view.frame(3, 80, 24) == ["==> ⧗ Queued 3s"]
-    assert view.add(log("Plan", "one", 1)) == "=== ✔ Queued"
+    assert view.add(log("Plan", "one", 1)) == EndedStage("=== ✔ Queued")
     assert view.add(log("Plan", "two", 2)) is None
     assert view.frame(65, 80, 24) == ["==> ⧗ Plan 1m05s", "  one", "  two"]
-    assert view.add(log("Apply", "", 4)) == "=== ✔ Plan [3000ms]"
+    assert view.add(log("Apply", "", 4)) == EndedStage("=== ✔ Plan [3000ms]")
     assert view.frame(0, 80, 24) == ["==> ⧗ Apply 0s"]
-    assert view.end(view.last, is_good=False) == "=== ✘ Apply [0ms]"
+    assert view.end(view.last, is_good=False) == EndedStage("=== ✘ Apply [0ms]", (), False)
+
+
+def test_error_stays_when_next_stage_begins() -> None:
+    """A failed job still cleans up, and that stage has no lines."""
+    view = StageView()
+    view.add(log("Init", "Initializing", 1))
+    view.add(log("Init", "Error: no closing brace", 2, "error"))
+    assert view.add(log("Cleaning Up", "", 3)) == EndedStage(
+        "=== ✘ Init [2000ms]", ("Initializing", "Error: no closing brace"), False
+    )
+    assert view.add(log("Done", "", 4)) == EndedStage("=== ✔ Cleaning Up [1000ms]")
 
 
 def test_draws_last_lines_that_fit() -> None:

@@ -46,7 +46,7 @@ def _answers(method: str, path: str) -> Any:
         else None,
         f"/api/v2/users/{ID}/wireguard-clients": [],
         "/api/v2/oauth2-provider/apps": None,
-        "/api/v2/authcheck": {"keys": True},
+        "/api/v2/authcheck": {"keys": True, "consents": True},
         "/api/v2/workspaces": {"workspaces": [], "count": 0},
     }
     return own[bare] if bare in own else described(method, path)
@@ -59,12 +59,16 @@ def server() -> Iterator[OddServer]:
         assert found.failed is None
 
 
-async def _run(server: OddServer, home: Path, refused: str, *words: str) -> Result:
+REFUSED = reply('{"message": "Forbidden"}', status="403 Forbidden")
+
+
+async def _run(server: OddServer, home: Path, instead: dict[str, bytes], *words: str) -> Result:
+    """Run the command with other answers for the paths that end like the keys of `instead`."""
+
     def answer(method: str, path: str) -> bytes:
-        if refused == "keys" and path == "/api/v2/authcheck":
-            return reply('{"keys": false}')
-        if refused and refused in path:
-            return reply('{"message": "Forbidden"}', status="403 Forbidden")
+        for end, refusal in instead.items():
+            if path.partition("?")[0].endswith(end):
+                return refusal
         return reply(json.dumps(_answers(method, path)))
 
     server.answer = answer
@@ -73,7 +77,7 @@ async def _run(server: OddServer, home: Path, refused: str, *words: str) -> Resu
 
 
 async def test_access_lists_origin_of_grants(server: OddServer, tmp_path: Path) -> None:
-    result = await _run(server, tmp_path, "", "-o", "json")
+    result = await _run(server, tmp_path, {}, "-o", "json")
     assert result.code == 0, result.stderr
     rows = {(row["kind"], row["name"]): row for row in json.loads(result.stdout)}
     assert rows["site role", "Auditor"]["from"] == "by hand, or the identity provider"
@@ -85,7 +89,7 @@ async def test_access_lists_origin_of_grants(server: OddServer, tmp_path: Path) 
 
 
 async def test_access_names_refused_part(server: OddServer, tmp_path: Path) -> None:
-    result = await _run(server, tmp_path, "/sessions")
+    result = await _run(server, tmp_path, {"/sessions": REFUSED})
     assert result.code == 0, result.stderr
     assert "Not shown: sessions" in result.stderr
     assert "session " not in result.stdout
@@ -93,8 +97,27 @@ async def test_access_names_refused_part(server: OddServer, tmp_path: Path) -> N
 
 
 async def test_hidden_keys_are_named(server: OddServer, tmp_path: Path) -> None:
-    """The lists of a caller without the right are empty, not refused."""
-    result = await _run(server, tmp_path, "keys")
+    """The lists of a caller without the right are empty, not refused: they are not requested."""
+    lists = ("/tokens", "/sessions", "/wireguard-clients", "/oauth2-provider/apps")
+    broken = dict.fromkeys(lists, reply('{"message": "Requested."}', status="500 Internal Server Error"))
+    result = await _run(server, tmp_path, {"/authcheck": reply("{}"), **broken})
     assert result.code == 0, result.stderr
-    assert "Not shown: tokens and sessions" in result.stderr
+    assert "Not shown: tokens, sessions and devices (you may not see them)" in result.stderr
+    assert "Not shown: OAuth2 consents (you may not see them)" in result.stderr
     assert "robot" not in result.stdout
+
+
+BAD = reply('{"message": "Bad request."}', status="400 Bad Request")
+
+
+async def test_bad_request_means_oauth2_off(server: OddServer, tmp_path: Path) -> None:
+    result = await _run(server, tmp_path, {"/oauth2-provider/apps": BAD})
+    assert result.code == 0, result.stderr
+    assert "Not shown: OAuth2 consents (this deployment has none)" in result.stderr
+
+
+@pytest.mark.parametrize("part", ["/organizations", "/groups", "/workspaces", "/tokens", "/wireguard-clients"])
+async def test_bad_request_elsewhere_fails(server: OddServer, tmp_path: Path, part: str) -> None:
+    result = await _run(server, tmp_path, {part: BAD})
+    assert result.code == 1
+    assert "Bad request." in result.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 import subprocess
 import sys
 import zipfile
@@ -51,6 +52,7 @@ async def test_a_terminal_and_a_bundle(tmp_path: Path) -> None:
             assert "not a UUID" in await coder("exp", "rpty", "-r", "mine", "dev", code=1)
             await coder("support", "bundle", "dev", "-y", "-O", str(tmp_path / "bundle.zip"))
         assert "answer it with --yes" in await coder("support", "bundle", code=1)
+    assert stat.S_IMODE((tmp_path / "bundle.zip").stat().st_mode) == 0o600
     with zipfile.ZipFile(tmp_path / "bundle.zip") as bundle:
         names = set(bundle.namelist())
         everything = "".join(bundle.read(name).decode(errors="replace") for name in names)

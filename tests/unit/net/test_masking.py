@@ -15,11 +15,12 @@ from coder.net import http1
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
-from coder.net.masking import MAX_SHOWN, SECRET_PATHS, masked, masked_path
+from coder.net.masking import MAX_SHOWN, SECRET_PATHS, masked, masked_path, shown_setting, without_web_login
 from coder.net.policy import DialPolicy
 from coder.net.request_log import REQUESTS
 from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
+QUERY = "?sig=***&X-Amz-Credential=***&auth=***&pass=***&jwt=***"
 SECRET = "kept-to-Oneself%2F9"
 
 
@@ -31,6 +32,8 @@ SECRET = "kept-to-Oneself%2F9"
         ("https://x.example/a?coder_session_token=abc&b=1", "https://x.example/a?coder_session_token=***&b=1"),
         ("https://x.example/a?code=1&STATE=2", "https://x.example/a?code=***&STATE=***"),
         ("https://user:pass@x.example/a", "https://***@x.example/a"),
+        ("https://user:p@ss@x.example/a", "https://***@x.example/a"),
+        ("https://x.example/a?sig=1&X-Amz-Credential=2&auth=3&pass=4&jwt=5", f"https://x.example/a{QUERY}"),
         (
             "https://x.example/base/api/v2/provisionerkeys/abc/?a=1",
             "https://x.example/base/api/v2/provisionerkeys/***?a=1",
@@ -45,6 +48,36 @@ SECRET = "kept-to-Oneself%2F9"
 )
 def test_secrets_are_stars(url: str, expected: str) -> None:
     assert masked(url) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("https://user:s3cret@x.example/a", "https://***@x.example/a"),
+        (["a", "ftp://s3cret@x.example"], ["a", "ftp://***@x.example"]),
+        (("https://x.example/?token=s3cret",), ("https://x.example/?token=***",)),
+        ("/mnt/a@b", "/mnt/a@b"),
+        ("a@example.com", "a@example.com"),
+        (f"https://x.example/{'a' * MAX_SHOWN}", f"https://x.example/{'a' * MAX_SHOWN}"),
+        (7, 7),
+    ],
+)
+def test_addresses_of_settings_are_masked(value: object, shown: object) -> None:
+    assert shown_setting(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://token@x.example/a.git", "https://x.example/a.git"),
+        ("HTTP://user:p@ss@x.example", "HTTP://x.example"),
+        ("https://x.example/a?b=c@d", "https://x.example/a?b=c@d"),
+        ("ssh://git@x.example/a.git", "ssh://git@x.example/a.git"),
+        ("git@x.example:a.git", "git@x.example:a.git"),
+    ],
+)
+def test_login_of_web_addresses_is_left_out(url: str, expected: str) -> None:
+    assert without_web_login(url) == expected
 
 
 @pytest.mark.parametrize(

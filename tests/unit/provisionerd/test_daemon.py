@@ -18,6 +18,7 @@ from coder.provisionerd.config import DaemonConfig, Shutdown
 from coder.provisionerd.daemon import run_daemon
 from coder.provisionerd.executors.contract import Settings
 from coder.provisionerd.executors.echo import EchoExecutor
+from coder.provisionerd.final_report import decode
 from coder.provisionerd.run import run_job
 from coder.provisionerd.workdir import job_directory
 from coder.rpc import calls, drpc
@@ -495,3 +496,32 @@ async def test_final_lines_arrive_once(autojump_clock: trio.abc.Clock, config: D
     assert [text for text in link.heard if text.startswith("line")] == [f"line {number}" for number in range(150)]
     assert link.heard.count("made") == 1
     assert link.ended == ["CompleteJob"]
+
+
+class _StuckLink:
+    """Server that never answers the last lines."""
+
+    is_connected = False
+
+    def __init__(self) -> None:
+        self.stuck = trio.Event()
+
+    async def call(self, method: str, request: Any, reply: type[Any], *, final: bool = False) -> Any:
+        if final or any(line.output == "made" for line in getattr(request, "logs", ())):
+            self.stuck.set()
+            await trio.sleep_forever()
+        return reply()
+
+
+async def test_stop_keeps_result_of_ended_work(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    """The next daemon reports it."""
+    link: Any = _StuckLink()
+    job = _build(echo_archive(apply=[_log("made"), pb.ApplyComplete(state=b"new")]))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run_job, job, ECHO, link, config, Shutdown())
+        await link.stuck.wait()
+        await trio.sleep(1)  # the work has ended
+        nursery.cancel_scope.cancel()
+    (folder,) = config.work_dir.iterdir()
+    report = decode((folder / "report.protobuf").read_bytes())
+    assert isinstance(report, pd.CompletedJob) and report.workspace_build.state == b"new"

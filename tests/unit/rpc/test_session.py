@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from coder.base.errors import DATABASE_AWAY, CoderError
+from coder.base.errors import DATABASE_AWAY, DATABASE_FULL, DATABASE_OUTAGES, CoderError
 from coder.rpc import drpc, inbox, mux, session, yamux
 from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary, call_unary, serve_calls
 from coder.rpc.errors import RpcClosed, RpcError, unimplemented
@@ -91,6 +91,7 @@ async def test_concurrent_calls_share_connection() -> None:
         (CoderError("x", "agent is gone"), 0, "agent is gone"),
         (ValueError("secret"), 0, "internal error"),
         (CoderError(DATABASE_AWAY, "10.0.0.5"), 14, "the server's database does not answer"),
+        (CoderError(DATABASE_FULL, "10.0.0.5"), 14, "the server's database has no room left on its disk"),
         (ExceptionGroup("", [CoderError(DATABASE_AWAY, "10.0.0.5")]), 14, "the server's database does not answer"),
     ],
 )
@@ -102,6 +103,41 @@ async def test_handler_errors_reach_caller(raised: Exception, number: int, text:
         with pytest.raises(RpcError) as caught:
             await banner(client)
         assert (caught.value.number, caught.value.text) == (number, text)
+
+
+async def test_patient_session_repeats_during_outage(autojump_clock: trio.testing.MockClock) -> None:
+    """Other errors, and the end of the connection, end the repetitions."""
+    refusals: list[Exception] = [CoderError(code, "away") for code in DATABASE_OUTAGES]
+    asked: list[str] = []
+
+    async def get(request: Any) -> agent_pb2.ServiceBanner:
+        asked.append(BANNER)
+        if refusals:
+            raise refusals.pop()
+        return agent_pb2.ServiceBanner(message="hello")
+
+    left, right = trio.testing.memory_stream_pair()
+    async with (
+        open_session(left, "client", patient=True) as client,
+        open_session(right, "server") as server,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(server.serve, a_banner(get))
+        assert (await banner(client)).message == "hello"
+        assert len(asked) == len(DATABASE_OUTAGES) + 1
+        refusals += [CoderError("x", "no")]
+        with pytest.raises(RpcError, match="no"):
+            await banner(client)
+        refusals += [CoderError(DATABASE_AWAY, "away")] * 1000
+        nursery.start_soon(_close_later, server)
+        with pytest.raises(RpcClosed):
+            await banner(client)
+        nursery.cancel_scope.cancel()
+
+
+async def _close_later(server: Session) -> None:
+    await trio.sleep(60)
+    server.close("the server stops")
 
 
 async def test_unknown_call_error_text() -> None:

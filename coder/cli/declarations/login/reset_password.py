@@ -9,7 +9,7 @@ from coder.cli.declarations.server.direct_database import DatabaseOptions, postg
 class ResetPasswordOptions(DatabaseOptions):
     """Options of `coder reset-password`."""
 
-    postgres_url: str = postgres_url_option()
+    postgres_url: str = postgres_url_option(running=True)
 
 
 RESET_PASSWORD = Command(

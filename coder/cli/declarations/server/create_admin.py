@@ -32,7 +32,7 @@ class ServerCreateAdminUserOptions(PostgresAuthOption, RawOption):
         "Algorithm of the Git SSH key to generate for the user.",
         env="CODER_SSH_KEYGEN_ALGORITHM",
     )
-    postgres_url: str = postgres_url_option()
+    postgres_url: str = postgres_url_option(running=True)
 
 
 CREATE_ADMIN = Command(

@@ -62,13 +62,13 @@ class ServerFixOidcLinksOptions(PostgresAuthOption, YesOption):
         "Unlink every account from its provider, regardless of the issuer.",
         env="CODER_FIX_OIDC_LINKS_FORCE_RESET_ALL",
     )
-    postgres_url: str = postgres_url_option()
+    postgres_url: str = postgres_url_option(running=True)
 
 
 class ServerRegenerateVapidKeypairOptions(PostgresAuthOption, YesOption):
     """Options of `coder server regenerate-vapid-keypair`."""
 
-    postgres_url: str = postgres_url_option()
+    postgres_url: str = postgres_url_option(running=True)
 
 
 DECRYPT = Command(

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from coder.cli.core.command import Command
 from coder.cli.core.options import NEW_NAME, OrgOption, YesOption, option
-from coder.cli.declarations.templates.templates import DELETION, DORMANCY, FAILURE_TTL, REQUIRE_ACTIVE_VERSION
+from coder.cli.declarations.templates.push import DELETION, DORMANCY, FAILURE_TTL, REQUIRE_ACTIVE_VERSION
 
 
 class TemplatesArchiveOptions(OrgOption, YesOption):

@@ -187,5 +187,7 @@ def _required(subject: Subject, view: WorkspaceView | None, action: str) -> Work
 
 def _actions(acl: Mapping[str, str], is_dormant: bool) -> dict[str, frozenset[str]]:
     """Return the actions that a share allows; on a dormant workspace, only reading."""
+    if not acl:
+        return {}
     allowed = {key: WORKSPACE_ROLES.get(role, _NO_ACTIONS) for key, role in acl.items()}
     return {key: actions & _READ_ONLY for key, actions in allowed.items()} if is_dormant else allowed

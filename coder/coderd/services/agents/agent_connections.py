@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -211,8 +211,7 @@ async def _mark_connected(
 async def _mark_disconnected(
     tx: Tx, now: datetime, current: CurrentAgent, presence_id: UUID, ended: Ended | None
 ) -> None:
-    # Later than the last connection time, even within a tick of a coarse clock.
-    if not await agent_store.mark_disconnected(tx, current.agent.id, presence_id, now + timedelta(microseconds=1)):
+    if not await agent_store.mark_disconnected(tx, current.agent.id, presence_id, now):
         return  # the agent reconnected, perhaps to another replica, which gets its report of the gap
     if ended is not None:
         await disconnects.note_disconnect(tx, current, ended, now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -61,8 +61,10 @@ class AgentViewContext:
 
 def view_context(ctx: Context, workspace_name: str, owner_username: str, *, reveals: bool) -> AgentViewContext:
     """Return the present context for agents of a workspace."""
-    return replace(
-        planned_context(ctx, reveals=reveals),
+    return AgentViewContext(
+        ctx.clock.now(),
+        reveals,
+        troubleshooting_url(ctx),
         workspace_name=workspace_name,
         owner_username=owner_username,
         latency=ctx.services.relay.coordinator.latency_of,

@@ -10,7 +10,7 @@ import mimetypes
 import struct
 import zipfile
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,13 @@ class Member:
 
 
 def is_built() -> bool:
-    return ARCHIVE.is_file()
+    return _is_file(ARCHIVE)
+
+
+@cache
+def _is_file(path: Path) -> bool:
+    """Return whether a file of the program exists, which does not change while it runs."""
+    return path.is_file()
 
 
 def documentation_url(ctx: Context) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import errno
 import os
 import socket
 import struct
@@ -104,7 +105,10 @@ async def serve_messages(
 
 async def _receive(stream: trio.SocketStream) -> tuple[SiblingMessage, bytes, int]:
     room = socket.CMSG_SPACE(array.array("i").itemsize)
-    first, rights, _, _ = await stream.socket.recvmsg(_LENGTHS.size, room)
+    first, rights, flags, _ = await stream.socket.recvmsg(_LENGTHS.size, room)
+    if flags & socket.MSG_CTRUNC:
+        # The kernel drops a descriptor that this process has no room for: the sender keeps its connection.
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     descriptors = array.array("i")
     for level, kind, data in rights:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):

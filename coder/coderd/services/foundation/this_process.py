@@ -15,6 +15,7 @@ from typing import Literal
 from uuid import UUID, uuid4
 
 import msgspec
+import trio
 
 from coder.appproxy.http.shared_counts import SharedCounts
 from coder.coderd.services.foundation.sibling_messages import Handler
@@ -72,6 +73,12 @@ class ThisProcess:
     "Further kinds of messages that this process answers."
     counts: SharedCounts | None = None
     "Counters of rate limits that all processes share."
+    ports_free: trio.Event | None = None
+    "Set when no former process holds the ports of this one's duties; None where there is none."
+    retiring: trio.Event | None = None
+    "Set when a successor has started: built-in daemons finish their jobs, and take no more."
+    idle: trio.Event = field(default_factory=trio.Event)
+    "Set when the built-in daemons have left."
     missing: dict[str, float] = field(default_factory=dict)
     "Duties that no ready process has, and when that was first seen."
     on_change: list[Callable[[], None]] = field(default_factory=list)
@@ -83,6 +90,11 @@ class ThisProcess:
 
     def has(self, duty: Duty) -> bool:
         return duty in self.duties
+
+    async def wait_ports_free(self) -> None:
+        """Wait until the former process of these duties has ended."""
+        if self.ports_free is not None:
+            await self.ports_free.wait()
 
     def share(self, number: int) -> int:
         """Return this process's share of a number for the whole server, at least 1."""

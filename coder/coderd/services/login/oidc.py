@@ -25,6 +25,7 @@ from coder.coderd.config.settings import struct_value
 from coder.coderd.services.foundation.outgoing_requests import fetch
 from coder.coderd.services.login.client_assertion import load_certificate
 from coder.coderd.services.login.oauth_exchange import ProviderEndpoint, TokenGrant
+from coder.net.masking import masked
 
 if TYPE_CHECKING:
     from jwt import PyJWK, PyJWKSet
@@ -194,7 +195,7 @@ class OidcProvider:
                 if claimed != issuer and not self._ctx.config.dangerous_oidc_skip_issuer_checks:
                     raise BadGateway(
                         "The OIDC provider is not set up correctly.",
-                        f"it calls itself {claimed!r}, --oidc-issuer-url says {issuer!r}",
+                        f"it calls itself {claimed!r}, --oidc-issuer-url says {masked(issuer)!r}",
                     )
                 self._discovery, self._discovered_at = document, now
             return self._discovery
@@ -203,12 +204,12 @@ class OidcProvider:
         try:
             reply = await fetch("GET", url, bearer=granted.access if granted else None)
             if not reply.fine:
-                raise BadGateway("The OIDC provider refused a request.", f"{url}: status {reply.status}")
+                raise BadGateway("The OIDC provider refused a request.", f"{masked(url)}: status {reply.status}")
             document = json.loads(reply.body)
             if not isinstance(document, dict):
                 raise ValueError("not an object")
         except (CoderError, ValueError, RecursionError) as error:
             if isinstance(error, BadGateway):
                 raise
-            raise BadGateway("The OIDC provider cannot be reached.", f"{url}: {error}") from error
+            raise BadGateway("The OIDC provider cannot be reached.", f"{masked(url)}: {error}") from error
         return document

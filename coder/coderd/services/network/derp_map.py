@@ -19,6 +19,7 @@ from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.foundation.outgoing_requests import DOCUMENT
 from coder.mesh.derp_map import DerpMap, DerpNode, DerpRegion
 from coder.net.http1 import HttpClient
+from coder.net.masking import masked
 from coder.net.policy import DialPolicy
 from coder.tailnet import derpmap
 
@@ -72,7 +73,7 @@ async def fetch_configured(ctx: Context) -> None:
         fetched = derpmap.from_json(answer.json())
     except (CoderError, ValueError, KeyError, TypeError) as error:
         raise CoderError(
-            "bad_derp_map", f"no relay map at {ctx.config.derp_config_url}", "Check --derp-config-url."
+            "bad_derp_map", f"no relay map at {masked(ctx.config.derp_config_url)}", "Check --derp-config-url."
         ) from error
     ctx.services.relay_map.current = build_derp_map(ctx.config, ctx.access_url, fetched)
 

@@ -50,7 +50,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         relay.mesh_key = mesh_key
     async with trio.open_nursery() as nursery:
         if ctx.config.stun_address and ctx.process.has("relay"):
-            nursery.start_soon(_answer_stun, ctx.config.stun_address)
+            nursery.start_soon(_answer_stun, ctx)
         task_status.started()
         await ctx.stopping.wait()
         if relay.server is not None:
@@ -58,7 +58,9 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         nursery.cancel_scope.cancel()
 
 
-async def _answer_stun(address: str) -> None:
+async def _answer_stun(ctx: Context) -> None:
+    address = ctx.config.stun_address
+    await ctx.process.wait_ports_free()
     parts = urlsplit(f"//{address}")
     try:
         await serve_stun(parts.hostname or "", parts.port or 3478)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -55,6 +55,7 @@ class Replicas:
         self.rows: list[ReplicaRow] = []
         self._mesh = RelayMesh()
         self._latency_us = 0
+        self._renewed_at: datetime | None = None
         self._sibling_links: dict[UUID, trio.CancelScope] = {}
         self._buried: frozenset[UUID] = frozenset()
         "Siblings whose loss was dealt with."
@@ -77,7 +78,8 @@ class Replicas:
             BUILD_VERSION,
             skew_text(ctx.clock),
         )
-        self.rows = await ctx.db.run(store.put_replica, row, now - timedelta(seconds=DEAD))
+        self.rows = await ctx.db.run(store.put_replica, row, self._oldest_alive(now))
+        self._renewed_at = now
         self._latency_us = int((ctx.clock.monotonic() - began) * 1e6)
         ctx.services.relay.coordinator.bridge.set_others(other.id for other in self.rows)
         relay = ctx.services.relay.derp
@@ -89,6 +91,16 @@ class Replicas:
             }
             self._mesh.set_others(relay.server, relay.mesh_key, relays, nursery)
             self._mesh_siblings(nursery)
+
+    def _oldest_alive(self, now: datetime) -> datetime:
+        """Return the time since which living replicas have renewed their rows.
+
+        After an outage of the database, a stop of this process or a step of the database's clock, the first renewal
+        finds the rows of all others old. They get until the second one.
+        """
+        known = self._renewed_at
+        was_blind = known is not None and now - known > timedelta(seconds=2 * RENEW)
+        return (known if known is not None and was_blind else now) - timedelta(seconds=DEAD)
 
     def _mesh_siblings(self, nursery: trio.Nursery) -> None:
         relay, siblings = self._ctx.services.relay.derp, self._ctx.process.siblings

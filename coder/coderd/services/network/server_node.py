@@ -61,7 +61,7 @@ async def coordinate_inside(ctx: Context, controller: Controller) -> None:
         client_end, server_end = pipe_pair()
         async with (
             open_session(server_end, role="server") as server,
-            open_session(client_end, role="client") as client,
+            open_session(client_end, role="client", patient=True) as client,
             trio.open_nursery() as nursery,
         ):
             nursery.start_soon(server.serve, TailnetService(ctx, peer).handlers())

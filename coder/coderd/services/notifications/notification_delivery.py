@@ -8,11 +8,13 @@ server hangs.
 
 from __future__ import annotations
 
+import contextlib
 import html
 import re
 import smtplib
 import socket
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.message import EmailMessage
@@ -29,10 +31,12 @@ from coder.base.json_types import JsonObject
 from coder.coderd.services.foundation.outgoing_requests import DOCUMENT
 from coder.coderd.services.notifications import notification_settings, web_push
 from coder.coderd.services.notifications.inbox import notify_followers
+from coder.coderd.services.notifications.mail_faults import explain_mail_fault
 from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.notifications.notifications import MessagePayload, MessageRow
 from coder.coderd.store.people import system_users
 from coder.coderd.store.people.users import UserRow
+from coder.domain.foundation.endpoints import SMTP_PORT, read_endpoint
 from coder.domain.foundation.markdown import plain_text
 from coder.domain.notifications.notification_texts import BY_ID
 from coder.net.errors import HttpError
@@ -92,6 +96,8 @@ async def _attempt(ctx: Context, message: MessageRow) -> DeliveryOutcome:
             await _send(ctx, message)
     except trio.TooSlowError:
         reason = "the server took too long"
+        if message.method == "smtp":
+            reason += "; is CODER_EMAIL_FORCE_TLS right for the port?"
     except UndeliveredError as error:
         reason = error.message
     except Exception as error:
@@ -197,6 +203,8 @@ def _sign_in(server: smtplib.SMTP, config: ServerConfig) -> None:
 
 def _mail(config: ServerConfig, message: MessageRow, reader: UserRow, now: datetime) -> None:
     """Send an email, in a worker thread. Raises UndeliveredError."""
+    if not config.email_from:
+        raise UndeliveredError("'from' address not defined: set CODER_EMAIL_FROM")
     try:
         with _connect(config) as server:
             if config.email_auth_username:
@@ -207,23 +215,28 @@ def _mail(config: ServerConfig, message: MessageRow, reader: UserRow, now: datet
                 to_addrs=[reader.email],
             )
     except (OSError, smtplib.SMTPException, ValueError) as error:
-        raise UndeliveredError(f"the mail server refused: {error}"[:500]) from error
+        raise UndeliveredError(explain_mail_fault(error, config)) from error
+    except UndeliveredError:
+        raise
     except Exception as error:
         # The email package raises various errors for an odd address (AttributeError, IndexError, …).
         raise UndeliveredError(f"the email could not be built: {type(error).__name__}: {error}"[:500]) from error
 
 
 def _connect(config: ServerConfig) -> smtplib.SMTP:
-    host, _, port = config.email_smarthost.rpartition(":")
-    if not host:
-        host, port = port, "587"
+    host, port = read_endpoint(config.email_smarthost, default_port=SMTP_PORT)
     timeout = config.notifications_dispatch_timeout.total_seconds()
     hello = config.email_hello or "localhost"
     if config.email_force_tls:
-        return smtplib.SMTP_SSL(host, int(port), local_hostname=hello, timeout=timeout, context=_tls(config))
-    server = smtplib.SMTP(host, int(port), local_hostname=hello, timeout=timeout)
-    if config.email_tls_starttls:
-        server.starttls(context=_tls(config))
+        return smtplib.SMTP_SSL(host, port, local_hostname=hello, timeout=timeout, context=_tls(config))
+    context = _tls(config) if config.email_tls_starttls else None
+    server = smtplib.SMTP(host, port, local_hostname=hello, timeout=timeout)
+    if context is not None:
+        try:
+            server.starttls(context=context)
+        except BaseException:
+            server.close()
+            raise
     return server
 
 
@@ -249,20 +262,35 @@ def _tls(config: ServerConfig) -> ssl.SSLContext:
     context = _MailTls(ssl.PROTOCOL_TLS_CLIENT)
     context.server_name = config.email_tls_server_name
     if config.email_tls_ca_cert_file:
-        context.load_verify_locations(config.email_tls_ca_cert_file)
+        with _reading(config.email_tls_ca_cert_file):
+            context.load_verify_locations(config.email_tls_ca_cert_file)
     else:
         context.load_default_certs()
     if config.email_tls_cert_file:
-        context.load_cert_chain(config.email_tls_cert_file, config.email_tls_cert_key_file or None)
+        key = config.email_tls_cert_key_file or None
+        with _reading(" or ".join(filter(None, (config.email_tls_cert_file, key)))):
+            context.load_cert_chain(config.email_tls_cert_file, key)
     if config.email_tls_skip_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
 
 
+@contextlib.contextmanager
+def _reading(file: str) -> Iterator[None]:
+    """Name a file of the settings that cannot be used. Raises UndeliveredError."""
+    try:
+        yield
+    except ssl.SSLError as error:
+        raise UndeliveredError(f"{file} has no usable certificate or key") from error
+    except OSError as error:
+        raise UndeliveredError(f"{file} cannot be read: {error.strerror}") from error
+
+
 def _password(config: ServerConfig) -> str:
     if config.email_auth_password_file:
-        return Path(config.email_auth_password_file).read_text().strip()
+        with _reading(config.email_auth_password_file):
+            return Path(config.email_auth_password_file).read_text().strip()
     return config.email_auth_password.reveal()
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Invalid
+from coder.base.log import get_logger
 from coder.coderd.services.access.token_masking import mask_build_tokens
 from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.daemon_calls import find_zero_byte, require_own_job
@@ -23,6 +24,8 @@ from coder.coderd.store.engine.turns import Turns
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
+from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import system_builds
 from coder.domain.provisioning.jobs import (
     LOST_AFTER,
     LOST_ERROR,
@@ -31,6 +34,7 @@ from coder.domain.provisioning.jobs import (
     JobLogLine,
     clean_text,
     error_code,
+    reap_error,
     shortened_error,
 )
 from coder.rpc.proto import provisionerd_pb2
@@ -39,10 +43,18 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
+_GIVEN_UP = frozenset({LOST_ERROR, reap_error("hung")})
+"""Errors of jobs that ended without a report of their daemon."""
+_log = get_logger("jobs")
+
 
 async def fail_job(ctx: Context, worker: Worker, request: provisionerd_pb2.FailedJob) -> None:
     """End a job that its daemon reports as failed."""
-    job = await ctx.db.run(_fail, ctx.services.api.job_handlers, worker, request, ctx.clock.now())
+    try:
+        job = await ctx.db.run(_fail, ctx.services.api.job_handlers, worker, request, ctx.clock.now())
+    except Invalid:
+        await ctx.db.run(_keep_late_state, worker, request.job_id, bytes(request.workspace_build.state))
+        raise
     await ctx.services.api.job_handlers.of(job).ended(job.id, worker)
 
 
@@ -66,6 +78,9 @@ async def complete_job(ctx: Context, worker: Worker, request: provisionerd_pb2.C
     """End a job that its daemon completed. A result that cannot be stored fails the job and keeps its state."""
     try:
         handler = await ctx.db.run(_complete, ctx.services.api.job_handlers, worker, request, ctx.clock.now())
+    except Invalid:
+        await ctx.db.run(_keep_late_state, worker, request.job_id, bytes(request.workspace_build.state))
+        raise
     except (BadResultError, DBAPIError) as error:
         if isinstance(error, DBAPIError) and not is_value_refused(error):
             raise
@@ -92,6 +107,22 @@ async def _complete(
     await job_store.update_job(tx, job.id, completed_at=now, updated_at=now, error=shortened_error(error))
     await notify_job_change(tx, job)
     return handler
+
+
+async def _keep_late_state(tx: Tx, worker: Worker, job_id: str, state: bytes) -> None:
+    """Store the state of a build whose daemon was given up and reports after all: it stood still, and its Terraform
+    created resources meanwhile. Not after a newer build, which began without it."""
+    try:
+        job = await system_jobs.get_job(tx, UUID(job_id), lock=True)
+    except ValueError:
+        return
+    if not state or job is None or job.worker_id != worker.id or job.error not in _GIVEN_UP:
+        return
+    build = await system_builds.get_build_by_job(tx, job.id)
+    latest = await system_builds.get_latest_build(tx, build.workspace_id) if build is not None else None
+    if build is not None and latest is not None and latest.id == build.id:
+        await build_store.set_state(tx, build.id, state)
+        _log.warn("the state of a job that was given up has arrived", job=job.id, daemon=worker.name)
 
 
 async def end_with_error(tx: Tx, job: JobRow, error: str, code: str, now: datetime) -> None:

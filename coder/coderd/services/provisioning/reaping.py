@@ -3,11 +3,14 @@
 A running job without a report for 5 minutes is hung (daemons send a heartbeat every 5 s). A job that no daemon took for
 30 minutes has no chance left. Both fail with an explanation in the job and at the end of its log. Several replicas may
 reap concurrently: rows that another transaction has locked are skipped.
+
+Silence counts only while reports could arrive. After a start, an outage of the database, a stop of this process or a
+step of the database's clock, `Attention` first gives daemons the time to repeat their reports.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -32,6 +35,37 @@ from coder.domain.provisioning.provisioners import FORGET_AFTER
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
+
+
+LISTENING = 30.0
+"""Seconds for daemons to repeat a report that could not be taken: their pauses between two attempts are up to 10 s."""
+_LATE = 15.0
+"""Seconds by which a look may be late on a busy machine."""
+
+
+class Attention:
+    """Whether this server could hear daemons for long enough to judge their silence.
+
+    Judged by the clock that jobs' times are from: it also shows how long this process was stopped, or its machine
+    asleep, and by how much the database's clock was set.
+    """
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._due: datetime | None = None
+        "Time of the next look, as planned at the last one."
+
+    def look(self) -> bool:
+        """Return whether silence counts now; call `expect` before the next look."""
+        due, self._due = self._due, None
+        if due is None:
+            return False
+        is_late = abs((self._ctx.clock.now() - due).total_seconds()) > _LATE
+        return not is_late and self._ctx.db.availability.reliable_for() > LISTENING
+
+    def expect(self, rest: float) -> None:
+        """Plan the next look in `rest` seconds."""
+        self._due = self._ctx.clock.now() + timedelta(seconds=rest)
 
 
 async def reap(ctx: Context) -> list[JobRow]:

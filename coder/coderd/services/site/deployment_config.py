@@ -18,6 +18,7 @@ from coder.coderd.config.settings import effective_name, struct_value
 from coder.coderd.services.access.authorization import require
 from coder.domain.access.policy import Class, Subject
 from coder.domain.login.external_providers import ExternalProvider
+from coder.net.masking import shown_setting
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -77,8 +78,8 @@ def _json_value(option: ServerOption, value: object) -> Json:
     if option.kind == "duration" and isinstance(value, timedelta):
         return value // timedelta(microseconds=1) * 1000
     if option.kind == "string-array":
-        return [*value] or None if isinstance(value, list | tuple) else None
-    plain: Json = to_builtins(value, enc_hook=str)
+        return [*shown_setting(value)] or None if isinstance(value, list | tuple) else None
+    plain: Json = shown_setting(to_builtins(value, enc_hook=str))
     if option.kind == "struct":
         # Mappings default to an empty one, lists to null: Go's clients decode each into its type.
         return struct_value(plain) or ({} if option.default else None)

@@ -154,14 +154,18 @@ async def check_database(ctx: Context) -> DatabaseReport:
     latency = timedelta(seconds=median(times))
     slow = latency >= threshold
     text = f"Median database ping over {_PINGS} pings is {latency / timedelta(milliseconds=1):.1f} ms"
+    shortage = ctx.db.availability.shortage()
     warnings = [*([_message("EDB02", text)] if slow else []), *_unlimited_tokens(unlimited), *_skewed_clocks(ctx)]
+    warnings += (
+        [_message("EUNKNOWN", f"{shortage[:1].upper()}{shortage[1:]}: work that needs it fails.")] if shortage else []
+    )
     return DatabaseReport(
         dismissed=False,
-        healthy=not slow,
+        healthy=not slow and not shortage,
         latency=format_duration(latency),
         latency_ms=int(latency / timedelta(milliseconds=1)),
         reachable=True,
-        severity="warning" if warnings else "ok",
+        severity=_BIG if shortage else "warning" if warnings else "ok",
         threshold_ms=int(threshold / timedelta(milliseconds=1)),
         warnings=warnings,
     )

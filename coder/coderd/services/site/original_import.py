@@ -6,22 +6,23 @@ progress, so that a stopped import continues and no row arrives twice. A dry run
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from coder.base.errors import CoderError
 from coder.coderd.services.site.original_encryption import Reencryption
-from coder.coderd.services.site.original_settings import our_settings
-from coder.coderd.store.engine.migrate import migrate
+from coder.coderd.services.site.original_settings import our_settings, settings_not_taken
 from coder.coderd.store.original import checks, source
 from coder.coderd.store.original.constraints import references
+from coder.coderd.store.original.fingerprints import read_fingerprints, require_unchanged
 from coder.coderd.store.original.left_out import TABLES
 from coder.coderd.store.original.progress import Progress, StepProgress
 from coder.coderd.store.original.step import Step
 from coder.coderd.store.original.steps import STEPS
-from coder.coderd.store.original.target import open_target, require_ours, restart
+from coder.coderd.store.original.target import create_tables, open_target, require_usable
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -51,6 +52,8 @@ class Kind(msgspec.Struct, kw_only=True):
     rows: int
     taken: int
     not_taken: list[NotTaken] = []
+    changed: list[NotTaken] = []
+    """Rows that are taken without a value."""
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -69,21 +72,45 @@ class Report(msgspec.Struct, kw_only=True):
 
 async def dry_run(snapshot: Snapshot, reencryption: Reencryption, tell: Tell, *, ignore_unknown: bool) -> Report:
     """Return the report of an import without writing anything. Raises CoderError as the import does."""
-    facts = await _checked(snapshot, reencryption, ignore_unknown)
+    facts = await check_source(snapshot, reencryption, ignore_unknown=ignore_unknown)
     report = await _new_report(snapshot, facts, is_dry=True)
     for step in STEPS:
-        rows, taken = await checks.count_rows(snapshot, step)
-        problems = await checks.find_problems(snapshot, step) if taken else []
-        kind = Kind(kind=step.label, table=step.tables[0], rows=rows, taken=taken)
-        kind.not_taken = _outside(step, rows, taken)
-        for problem in problems:
-            kind.not_taken.append(NotTaken(reason=problem.reason, count=problem.count, examples=list(problem.examples)))
-            kind.taken = max(kind.taken - problem.count, 0)
-        report.kinds.append(kind)
-        tell(step.label, rows, rows)
+        with _naming(step):
+            report.kinds.append(await _foretold(snapshot, step))
+        tell(step.label, len(report.kinds), len(STEPS))
     if any(item.examples for kind in report.kinds for item in kind.not_taken):
         report.notes.append("Rows that refer to rows which are not taken are not taken either.")
     return report
+
+
+async def _foretold(snapshot: Snapshot, step: Step) -> Kind:
+    """Return what an import would take."""
+    rows, taken = await checks.count_rows(snapshot, step)
+    problems = await checks.find_problems(snapshot, step) if taken else []
+    kind = Kind(kind=step.label, table=step.tables[0], rows=rows, taken=taken)
+    await _explain(snapshot, step, kind, rows - taken)
+    kind.not_taken += map(_row, problems)
+    kind.taken = max(kind.taken - sum(problem.count for problem in problems), 0)
+    return kind
+
+
+@contextlib.contextmanager
+def _naming(step: Step) -> Iterator[None]:
+    """Add the step's name to errors."""
+    try:
+        yield
+    except CoderError as error:
+        raise CoderError(error.code, f"{step.label} cannot be imported", error.hint) from error
+
+
+async def check_source(snapshot: Snapshot, reencryption: Reencryption, *, ignore_unknown: bool) -> SourceFacts:
+    """Check that the source can be imported. Raises CoderError `schema_older`, `schema_newer`, `schema_dirty`,
+    `not_coder`, `sealed`, `source_unreadable`, `database_failed`."""
+    facts = await source.read_facts(snapshot)
+    if not ignore_unknown:
+        source.require_known(facts)
+    reencryption.require(await checks.encryption_keys(snapshot))
+    return facts
 
 
 async def import_original(
@@ -97,57 +124,53 @@ async def import_original(
 ) -> Report:
     """Import everything, or continue an earlier import of the same source.
 
-    Raises CoderError: `schema_older`, `schema_newer`, `not_coder`, `sealed`, `target_in_use`, `target_not_empty`.
+    Raises CoderError: `schema_older`, `schema_newer`, `not_coder`, `sealed`, `target_in_use`, `target_not_empty`,
+    `target_encoding`, `source_changed`, `source_unreadable`, `database_failed`. Nothing is written before these checks.
     """
-    facts = await _checked(snapshot, reencryption, ignore_unknown)
-    await require_ours(database)
-    await migrate(database)
+    facts = await check_source(snapshot, reencryption, ignore_unknown=ignore_unknown)
+    await require_usable(database)
     async with open_target(database) as target:
         await target.require_stopped()
         progress = await target.read_progress()
-        if progress is None:
-            await _require_empty(target)
-            progress = Progress(source=facts.identity, migration=facts.migration, started_at=now().isoformat())
-            await target.begin(progress)
-        elif progress.source != facts.identity:
-            raise CoderError(
-                "target_not_empty",
-                f"the target contains an import of another deployment ({progress.source})",
-                "Import into an empty database.",
-            )
+        await _require_room(target, progress, facts)
+        tables = await read_fingerprints(snapshot, tell)
+        if progress:
+            require_unchanged(progress.tables, tables)
         report = await _new_report(snapshot, facts, is_dry=False)
-        if progress.finished_at:
+        if progress and progress.finished_at:
             return await _finished(snapshot, report, progress)
+        await create_tables(database)
+        # A server may have started while the source was read.
+        await target.require_stopped()
+        await _require_room(target, progress, facts)
+        if progress is None:
+            started_at = now().isoformat()
+            progress = Progress(source=facts.identity, migration=facts.migration, started_at=started_at, tables=tables)
+            await target.begin(progress)
         for step in STEPS:
-            report.kinds.append(await _copy(snapshot, target, step, progress, reencryption, tell))
-        await target.save(progress, our_settings(await source.read_settings(snapshot), reencryption.sealer))
+            with _naming(step):
+                report.kinds.append(await _copy(snapshot, target, step, progress, reencryption, tell))
         progress.finished_at = now().isoformat()
-        await target.finish(progress)
-    stale = sorted(label for label, state in progress.steps.items() if state.is_stale)
-    if stale:
-        report.notes.append(
-            f"The source changed while the import was interrupted. New rows were taken, but rows that changed there "
-            f"keep their earlier values: {', '.join(stale)}. For an exact copy, import into an empty database."
-        )
+        await target.finish(progress, our_settings(await source.read_settings(snapshot), reencryption.sealer))
     return report
 
 
-async def _checked(snapshot: Snapshot, reencryption: Reencryption, ignore_unknown: bool) -> SourceFacts:
-    facts = await source.read_facts(snapshot)
-    if not ignore_unknown:
-        source.require_known(facts)
-    reencryption.require(await checks.encryption_keys(snapshot))
-    return facts
-
-
-async def _require_empty(target: Target) -> None:
-    content = await target.content()
+async def _require_room(target: Target, progress: Progress | None, facts: SourceFacts) -> None:
+    """Require an empty target, or one with an earlier import of this source. Raises CoderError `target_not_empty`."""
+    if progress and progress.source != facts.identity:
+        raise CoderError(
+            "target_not_empty",
+            f"the target contains an import of another deployment ({progress.source})",
+            "Import into an empty database.",
+        )
+    content = "" if progress else await target.content()
     if content:
         raise CoderError(
             "target_not_empty",
             f"the target is not empty: it has {content}",
             "Import into a new database: name another one with --postgres-url, or a new directory with "
-            "--global-config.",
+            "--global-config. To share a database with another program, choose an own schema with "
+            "?search_path=NAME in the URL.",
         )
 
 
@@ -156,6 +179,8 @@ async def _new_report(snapshot: Snapshot, facts: SourceFacts, *, is_dry: bool) -
     for table, number in (await checks.count_left_out(snapshot)).items():
         report.not_imported.append(NotTaken(reason=TABLES[table], count=number, examples=[table]))
     report.notes = list(_notes(facts))
+    if names := settings_not_taken(await source.read_settings(snapshot)):
+        report.notes.append(f"Settings of the site that are not taken: {', '.join(names)}.")
     return report
 
 
@@ -185,53 +210,49 @@ def _notes(facts: SourceFacts) -> list[str]:
     return notes
 
 
-def _outside(step: Step, rows: int, taken: int) -> list[NotTaken]:
-    left = rows - taken
-    return [NotTaken(reason=step.left_out, count=left)] if left and step.left_out else []
+async def _explain(snapshot: Snapshot, step: Step, kind: Kind, left: int) -> None:
+    """Add the reasons for the rows that the step leaves out, and for values that it does not take."""
+    kind.not_taken += map(_row, await checks.find_outside(snapshot, step, left))
+    kind.changed = [_row(item) for item in await checks.find_changes(snapshot, step)]
+
+
+def _row(problem: checks.NotTaken) -> NotTaken:
+    return NotTaken(reason=problem.reason, count=problem.count, examples=list(problem.examples))
 
 
 async def _finished(snapshot: Snapshot, report: Report, progress: Progress) -> Report:
     """Return the report of an import that has finished earlier."""
     report.already_finished = True
-    changed = []
     for step in STEPS:
         rows, taken = await checks.count_rows(snapshot, step)
-        report.kinds.append(_kind(step, rows, taken, progress.of(step.label)))
-        if await source.fingerprint(snapshot, step) != progress.of(step.label).fingerprint:
-            changed.append(step.label)
+        report.kinds.append(await _kind(snapshot, step, rows, taken, progress.of(step.label)))
     report.notes.append(f"This source was imported already, at {progress.finished_at}; nothing was changed.")
-    if changed:
-        report.notes.append(
-            f"The source has changed since: {', '.join(changed)}. To import it again, use an empty database."
-        )
     return report
 
 
 async def _copy(
     snapshot: Snapshot, target: Target, step: Step, progress: Progress, reencryption: Reencryption, tell: Tell
 ) -> Kind:
-    """Copy the rows of a step that are not there yet."""
-    state, label = progress.of(step.label), step.label
+    """Copy the rows of a step that are not there yet. Without a cursor an interrupted step is read from the start."""
+    label = step.label
     rows, wanted = await checks.count_rows(snapshot, step)
-    present = await source.fingerprint(snapshot, step)
-    was_begun = bool(state.fingerprint)
-    continues = state.fingerprint == present and (state.is_done or bool(step.cursor and state.after))
-    if not continues:
-        restart(state, present)
-    state.fingerprint = present
+    state = progress.of(label)
+    again = bool(state.seen and not step.cursor and not state.is_done)
+    if again:
+        state = progress.steps[label] = StepProgress()
     if not state.is_done and wanted:
         await target.begin_step(step)
         sealed = {at: len(step.columns) + number for number, at in enumerate(_positions(step))}
-        seen = state.taken + state.conflicts + sum(state.missing.values())
+        seen = state.seen
         selected = await source.remaining(snapshot, step, state.after)
         while batch := await selected.read(step.batch):
             converted = [reencryption.convert(row, sealed) if sealed else tuple(row) for row in batch]
             after = str(converted[-1][list(step.columns).index(step.cursor)]) if step.cursor else ""
-            await target.write(step, converted, progress, after, again=was_begun and not continues)
+            await target.write(step, converted, progress, after, again=again)
             seen += len(batch)
             tell(label, seen, wanted)
     state.is_done = True
-    return _kind(step, rows, wanted, state)
+    return await _kind(snapshot, step, rows, wanted, state)
 
 
 def _positions(step: Step) -> list[int]:
@@ -239,9 +260,9 @@ def _positions(step: Step) -> list[int]:
     return [names.index(name) for name in step.sealed]
 
 
-def _kind(step: Step, rows: int, wanted: int, state: StepProgress) -> Kind:
+async def _kind(snapshot: Snapshot, step: Step, rows: int, wanted: int, state: StepProgress) -> Kind:
     kind = Kind(kind=step.label, table=step.tables[0], rows=rows, taken=state.taken)
-    kind.not_taken = _outside(step, rows, wanted)
+    await _explain(snapshot, step, kind, rows - wanted)
     tables = {item.target: item.tables[0] for item in reversed(STEPS)}
     for reference in references(step):
         if number := state.missing.get(reference.column):

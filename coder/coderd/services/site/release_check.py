@@ -11,7 +11,7 @@ from coder.api.site.deployment import UpdateCheckResponse
 from coder.api.site.release_list import LIST_NAME, MAX_LIST_SIZE, Release, newest_release, parse_release_list
 from coder.base.version import BUILD_VERSION
 from coder.net.policy import DialPolicy
-from coder.net.release_source import join_location, list_location, read_location
+from coder.net.release_source import list_location, read_location
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -26,7 +26,6 @@ class ReleaseCheck:
     ctx: Context
     newest: Release | None = None
     "Newest release after this program; None if there is none, or no check was made."
-    location: str = ""
 
     def is_enabled(self) -> bool:
         return bool(self.ctx.config.update_check and self.ctx.config.release_list)
@@ -39,15 +38,12 @@ class ReleaseCheck:
         )
         found = newest_release(parse_release_list(data).releases, BUILD_VERSION)
         is_news = found is not None and (self.newest is None or found.version != self.newest.version)
-        self.newest, self.location = found, location
+        self.newest = found
         return is_news
 
     def answer(self) -> UpdateCheckResponse:
-        """Return the newest known release, this program's own without one."""
+        """Return the newest known release, this program's own without one. Any caller may ask: the answer has the
+        address of the notes if the list names one, and never the address of the list or of a folder."""
         if self.newest is None:
             return UpdateCheckResponse(current=True, version=BUILD_VERSION, url=EXTERNAL_URL)
-        url = self.newest.notes_url or join_location(self.location, self.newest.folder)
-        # A path of this machine means nothing to a browser.
-        return UpdateCheckResponse(
-            current=False, version=self.newest.version, url=url if url.startswith("http") else EXTERNAL_URL
-        )
+        return UpdateCheckResponse(current=False, version=self.newest.version, url=self.newest.notes_url)

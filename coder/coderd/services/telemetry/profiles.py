@@ -20,6 +20,7 @@ import trio
 from coder.appproxy.metrics.metrics_listener import PLAIN, Page, open_metrics_listeners, serve_pages
 from coder.base.config import masked_arguments
 from coder.coderd.config.options import OPTIONS
+from coder.net.masking import shown_setting
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -36,7 +37,12 @@ _LONGEST = 300.0
 def command_line() -> list[str]:
     """Return the command line without secrets: the configuration's page hides them, too, and support bundles contain
     this."""
-    return masked_arguments(sys.argv, OPTIONS)
+    return [_without_secrets(argument) for argument in masked_arguments(sys.argv, OPTIONS)]
+
+
+def _without_secrets(argument: str) -> str:
+    flag, separator, value = argument.partition("=")
+    return f"{flag}={shown_setting(value)}" if separator and flag.startswith("-") else shown_setting(argument)
 
 
 def stacks() -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict, Unpack
 from uuid import UUID
 
@@ -414,10 +414,15 @@ async def mark_alive(tx: Tx, links: Mapping[UUID, AliveLink], now: datetime) -> 
 
 
 async def mark_disconnected(tx: Tx, agent_id: UUID, link: UUID, now: datetime) -> bool:
-    """Record that the link closed. `now` must be later than the last `mark_alive` to count. False when a newer link
-    is open."""
+    """Record that the link closed. False when a newer link is open.
+
+    The time is at least a microsecond after the last `mark_alive`, or the agent would stay connected: `now` is earlier
+    within a tick of a coarse clock, and after the database's clock was set back.
+    """
     disconnected = update(workspace_agents).where(workspace_agents.c.id == agent_id, workspace_agents.c.link_id == link)
-    query = disconnected.values(disconnected_at=now, updated_at=now, link_id=None).returning(workspace_agents.c.id)
+    after_last = workspace_agents.c.last_connected_at + timedelta(microseconds=1)
+    values = {"disconnected_at": func.greatest(now, after_last), "updated_at": now, "link_id": None}
+    query = disconnected.values(values).returning(workspace_agents.c.id)
     return (await tx.execute(query)).first() is not None
 
 

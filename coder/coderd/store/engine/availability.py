@@ -1,16 +1,19 @@
 """Availability of the database, from the results of the work on it.
 
-Units of work and the listening connection report here; reading costs nothing, so health probes may.
+Units of work and the listening connection report here; reading costs nothing, so health probes may. A database that is
+away answers nothing. One with a shortage (a full disk, no memory, no descriptors) answers, and refuses some of the
+work. Both are temporary, so callers repeat their work, but only the first takes the server out of a load balancer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from asyncpg import InterfaceError, InternalClientError, PostgresError
 from sqlalchemy.exc import DBAPIError
 
-from coder.base.errors import DATABASE_AWAY, CoderError
+from coder.base.errors import DATABASE_AWAY, DATABASE_FULL, DATABASE_OUTAGES, CoderError
 from coder.base.log import get_logger
 
 _log = get_logger("database")
@@ -28,25 +31,44 @@ READ_ONLY = "25006"
 """SQLSTATE of a server that became a standby: we use no read-only transactions."""
 
 
+SHORTAGES: Mapping[str, str] = MappingProxyType(
+    {
+        "53000": "database_resources",
+        "53100": DATABASE_FULL,
+        "53200": "database_memory",
+        "53300": "database_connections",
+    }
+)
+"""SQLSTATE -> code of the failure. 53000 is, among others, a machine without free file descriptors. 53400, a limit of
+the configuration, is not temporary."""
+_SHORTAGE_SHOWN = 60.0
+"""Seconds for which a shortage counts after the last refusal: the work that it concerns may be rare."""
+_HINTS = MappingProxyType({DATABASE_FULL: "Ask the administrator to free some space."})
+_HINT = "Try again in a moment."
+
+
 class DatabaseAwayError(CoderError):
-    """The database cannot be reached, or closed the connection.
+    """The database cannot be reached, closed the connection, or lacks a resource that the work needs.
 
     `reason` is the driver's message. It is kept out of the chain of causes: agents and users see those, and it contains
     the address of the database.
     """
 
     def __init__(self, reason: Exception) -> None:
-        super().__init__(DATABASE_AWAY, "the database does not answer", "Try again in a moment.")
+        code = shortage_of(reason) or DATABASE_AWAY
+        super().__init__(code, f"the database {DATABASE_OUTAGES[code]}", _HINTS.get(code, _HINT))
         self.reason = reason
 
 
 class Availability:
-    """Time since which the database has not answered. `now` is a monotonic clock in seconds."""
+    """Time since which the database has not answered, and what it lacks. `now` is a monotonic clock in seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._waiting_since: float | None = None
         self._away: float | None = None
+        self._shortage, self._short_at = "", 0.0
+        self._last_failure: float | None = None
 
     def query_started(self) -> None:
         """Record that a caller waits for an answer: silence counts like an error."""
@@ -59,14 +81,46 @@ class Availability:
         self._waiting_since = self._away = None
 
     def failed(self, error: Exception) -> None:
-        if self._away is None:
+        """Record an outage or, where the error means one, a shortage."""
+        self._last_failure = self._now()
+        if shortage := shortage_of(error):
+            self._refused(f"the database {DATABASE_OUTAGES[shortage]}", error)
+        elif self._away is None:
             self._away = self._now() if self._waiting_since is None else self._waiting_since
             _log.error("the database does not answer", error=error)
+
+    def _refused(self, shortage: str, error: Exception) -> None:
+        if self.shortage() != shortage:
+            _log.error("the database refuses work", cause=shortage, error=error)
+        self._shortage, self._short_at = shortage, self._now()
+
+    def shortage(self) -> str:
+        """Return what the database lacked in the last minute, as a sentence; empty without a refusal."""
+        return self._shortage if self._shortage and self._now() - self._short_at < _SHORTAGE_SHOWN else ""
+
+    def reliable_for(self) -> float:
+        """Return the seconds since the last failure or refusal; infinity without one."""
+        return float("inf") if self._last_failure is None else self._now() - self._last_failure
 
     def away_for(self) -> float:
         """Return seconds; 0 as long as it answers."""
         began = self._waiting_since if self._away is None else self._away
         return 0.0 if began is None else self._now() - began
+
+
+def shortage_of(error: Exception) -> str:
+    """Return the code of what the database lacked; empty when it lacked nothing."""
+    return SHORTAGES.get(_sqlstate(error), "")
+
+
+def means_temporary(error: Exception) -> bool:
+    """Return whether the database was unavailable or lacked a resource, so that a repetition may succeed."""
+    return bool(shortage_of(error)) or means_unavailable(error)
+
+
+def _sqlstate(error: Exception) -> str:
+    source = error.orig if isinstance(error, DBAPIError) else error
+    return str(getattr(source, "sqlstate", None) or "")
 
 
 def means_unavailable(error: Exception) -> bool:
@@ -76,12 +130,12 @@ def means_unavailable(error: Exception) -> bool:
     standby.
     """
     if isinstance(error, DBAPIError):
-        return error.connection_invalidated or _is_state_of_absence(getattr(error.orig, "sqlstate", None))
+        return error.connection_invalidated or _is_state_of_absence(_sqlstate(error))
     if isinstance(error, PostgresError):
-        return _is_state_of_absence(error.sqlstate)
+        return _is_state_of_absence(_sqlstate(error))
     # The driver raises ValueError for arguments that no column takes: the caller's fault.
     return isinstance(error, _BROKEN) and not isinstance(error, ValueError)
 
 
-def _is_state_of_absence(sqlstate: object) -> bool:
-    return str(sqlstate or "").startswith(("08", "57P01", "57P02", "57P03", READ_ONLY))
+def _is_state_of_absence(sqlstate: str) -> bool:
+    return sqlstate.startswith(("08", "57P01", "57P02", "57P03", READ_ONLY))

@@ -87,6 +87,9 @@ async def write_backup(url: str, target: Path, programs: Programs, made_at: str)
             file.flush()
         part.replace(target)
     except OSError as error:
+        if not target.parent.is_dir():
+            hint = "Create it, or choose another --output."
+            raise CoderError("backup_failed", f"there is no directory {target.parent}", hint) from None
         raise CoderError("backup_failed", f"cannot write {target}", "Check the free space and rights.") from error
     finally:
         dump.unlink(missing_ok=True)
@@ -105,8 +108,10 @@ def read_backup(source: Path, into: Path) -> Manifest:
             with _private(into) as file:
                 while chunk := dump.read(_CHUNK):
                     file.write(chunk)
-    except (tarfile.TarError, KeyError, ValueError, TypeError, EOFError) as error:
-        raise CoderError("bad_backup", f"{source} is no backup, or is damaged") from error
+    except (tarfile.TarError, KeyError, ValueError, TypeError, EOFError):
+        # Without the cause: the library lists what each of its formats expects.
+        hint = "Use another file of `coder server backup`."
+        raise CoderError("bad_backup", f"{source} is no backup, or is damaged", hint) from None
     except OSError as error:
         raise CoderError("bad_backup", f"cannot read {source}") from error
     if manifest.format != _FORMAT or _sha256(into) != manifest.sha256:

@@ -28,7 +28,7 @@ from coder.base.errors import CoderError
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.store.access.auth_changes import take_mark, watch_statements
-from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability, DatabaseAwayError, means_unavailable
+from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability, DatabaseAwayError, means_temporary
 from coder.coderd.store.engine.connection_string import parse_connection_string
 from coder.coderd.store.engine.listening import Listeners, PgListening, PgNotificationCounters
 from coder.coderd.store.engine.new_connections import Connector, prepare_connections
@@ -168,6 +168,8 @@ class Database:
         self.connect_arguments = arguments
         """Keyword arguments of `connect`."""
         self.connect = Connector()
+        self.session_settings = connection.session_settings()
+        """Settings of the URL for each session, such as `search_path`; those of `connect` lack them."""
         self.tcp_options: Mapping[str, int] = connection.socket_options()
         self._thread = LoopThread()
         # Connections above the number kept idle are opened for a burst and closed after it; 0 would mean no limit
@@ -202,7 +204,7 @@ class Database:
         """Generation of identities and permissions; it grows with every change, before the author of the change is
         notified."""
         watch_statements(self._engine.sync_engine)
-        prepare_connections(self._engine.sync_engine, self.tcp_options, {**_SETTINGS, **connection.session_settings()})
+        prepare_connections(self._engine.sync_engine, self.tcp_options, {**_SETTINGS, **self.session_settings})
 
     async def run(self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run one transaction: commit when `fn(tx, …)` returns, roll back when it raises or the caller is cancelled.
@@ -254,7 +256,7 @@ class Database:
             try:
                 result = await self._thread.call(lambda: _retried(unit))
             except DRIVER_ERRORS as error:
-                if not means_unavailable(error):
+                if not means_temporary(error):
                     raise
                 self.availability.failed(error)
                 raise DatabaseAwayError(error) from None

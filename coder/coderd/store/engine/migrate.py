@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import trio
 from sqlalchemy import text
 
-from coder.base.errors import CoderError, explain_error
+from coder.base.errors import DATABASE_OUTAGES, CoderError, explain_error
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
-from coder.coderd.store.engine.availability import DRIVER_ERRORS, DatabaseAwayError, means_unavailable
+from coder.coderd.store.engine.availability import DRIVER_ERRORS, DatabaseAwayError, means_temporary, shortage_of
 from coder.coderd.store.engine.sessions import require_own_sessions
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ async def wait_for_database(database: Database, patience: float = PATIENCE) -> N
             await database.call(lambda: require_own_sessions(database.connect_arguments))
         except DRIVER_ERRORS as error:
             rest = backoff.next_delay()
-            is_final = isinstance(error, ssl.SSLError) or not means_unavailable(error)
+            is_final = isinstance(error, ssl.SSLError) or not means_temporary(error)
             if is_final or trio.current_time() + rest > until:
                 raise _unreachable(database, error) from error
             if not is_logged:
@@ -74,11 +74,19 @@ async def wait_for_database(database: Database, patience: float = PATIENCE) -> N
         await trio.sleep(rest)
 
 
-def _unreachable(database: Database, error: BaseException) -> CoderError:
+def _unreachable(database: Database, error: Exception) -> CoderError:
     hosts, port = _as_list(database.connect_arguments.get("host")), database.connect_arguments.get("port")
     ports = port if isinstance(port, list) else [port or 5432]
     places = [f"{host}:{ports[min(at, len(ports) - 1)]}" for at, host in enumerate(hosts) if not host.startswith("/")]
     server = f" at {', '.join(places)}" if places else ""
+    if shortage := shortage_of(error):
+        text = f"the PostgreSQL server{server} {DATABASE_OUTAGES[shortage]}"
+        return CoderError("database_unreachable", text, "Free the resource on its machine, or raise its limit.")
+    if isinstance(error, ssl.SSLCertVerificationError):
+        text = f"the certificate of the PostgreSQL server{server} is not accepted: {error.verify_message}"
+        return CoderError(
+            "database_unreachable", text, "Renew the certificate, or name its authority by `sslrootcert`."
+        )
     if isinstance(error, socket.gaierror):
         way = "Check the host name in --postgres-url and this machine's DNS."
     elif isinstance(error, ConnectionRefusedError):
@@ -90,6 +98,11 @@ def _unreachable(database: Database, error: BaseException) -> CoderError:
 
 def _as_list(value: ConnectArgument | None) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list | tuple) else [str(value)] if value else []
+
+
+async def require_known_schema(database: Database) -> None:
+    """Refuse a database of a newer release. Raises CoderError `schema_newer`, `database_unreachable`."""
+    _is_current(await reached_revision(database))
 
 
 async def migrate(database: Database) -> None:

@@ -1,11 +1,13 @@
 """Restart of the built-in PostgreSQL when it dies while its server runs: the OOM killer, `kill -9`.
 
 PostgreSQL itself replaces backends that were killed, but not its first process, the postmaster. Several failures in a
-row end the server: then its service manager starts everything from the beginning.
+row end the server: then its service manager starts everything from the beginning. Not so when the disk is full: another
+start would fail as well, and the server still relays its sessions.
 """
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import trio
@@ -23,6 +25,8 @@ from coder.coderd.store.engine.postgres_process import (
 )
 
 _log = get_logger("postgres")
+ROOM = 32 << 20
+"""Bytes that a starting PostgreSQL needs: two segments of its log."""
 TRIES = 5
 """Starts in a row, without `STEADY` between them, after which the server exits."""
 STEADY = 60.0
@@ -32,6 +36,14 @@ FIRST_REST, LONGEST_REST = 1.0, 15.0
 _RECOVERY_TIMEOUT = 600.0
 """Seconds for crash recovery. Longer than at the first start: an interrupted recovery begins at the same position."""
 _LEAVE_TIMEOUT = 5.0
+
+
+def is_disk_full(folder: Path) -> bool:
+    """Return whether PostgreSQL cannot start for want of room."""
+    try:
+        return shutil.disk_usage(folder).free < ROOM
+    except OSError:
+        return False
 
 
 class PostgresSupervisor:
@@ -57,7 +69,7 @@ class PostgresSupervisor:
                 failures = 0
                 backoff.reset()
             while self._running is None:
-                if failures == TRIES:
+                if failures >= TRIES and not is_disk_full(self._cluster.data):
                     raise CoderError(
                         "postgres_failed",
                         f"PostgreSQL ended ({how}) and {TRIES} tries to start it again failed: "

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from coder.coderd.store.original.constraints import Uniqueness, references, uniqueness
+from coder.coderd.store.original.constraints import Uniqueness, references, time_columns, uniqueness
 from coder.coderd.store.original.driver import Values
 from coder.coderd.store.original.left_out import TABLES
 from coder.coderd.store.original.source import Snapshot
-from coder.coderd.store.original.step import Step, quoted
+from coder.coderd.store.original.step import Reason, Step, is_representable, quoted
 from coder.coderd.store.original.steps import STEPS
 
 _EXAMPLES = 3
@@ -54,6 +55,53 @@ async def find_problems(snapshot: Snapshot, step: Step) -> list[NotTaken]:
     return problems
 
 
+async def find_outside(snapshot: Snapshot, step: Step, left: int) -> list[NotTaken]:
+    """Return the reasons for the step's `left` rows that its query leaves out."""
+    reasons = []
+    if step.refusal:
+        condition = f"{step.where or 'true'} AND ({step.refusal.condition})"
+        sql = f"SELECT {step.refusal.name}::text FROM {step.source} WHERE {condition} ORDER BY 1"  # noqa: S608
+        if names := _texts(await snapshot.rows(sql)):
+            reasons.append(NotTaken(step.refusal.text, len(names), names))
+            left -= len(names)
+    if left and step.left_out:
+        reasons.append(NotTaken(step.left_out, left))
+    return reasons
+
+
+async def find_changes(snapshot: Snapshot, step: Step) -> list[NotTaken]:
+    """Return the rows that are taken without some of their values."""
+    reasons = [*step.changes, *_times(step)]
+    if not reasons:
+        return []
+    source = f"FROM {step.source} WHERE {step.condition or 'true'}"
+    counts = ", ".join(f"count(*) FILTER (WHERE {reason.condition})" for reason in reasons)
+    changed = []
+    row = (await snapshot.rows(f"SELECT {counts} {source}"))[0]
+    for reason, count in zip(reasons, row, strict=True):
+        if count:
+            sql = f"SELECT ({reason.name})::text {source} AND ({reason.condition}) ORDER BY 1 LIMIT {_EXAMPLES}"
+            changed.append(NotTaken(reason.text, count, _texts(await snapshot.rows(sql))))
+    return changed
+
+
+def _times(step: Step) -> list[Reason]:
+    """Return the reasons for times that Python does not have."""
+    reasons = []
+    for name in time_columns(step):
+        expression = step.columns[name]
+        column = re.search(r"\bs\.\w+", expression)
+        instead = "no time" if expression.startswith("CASE") else "the nearest one"
+        reasons.append(
+            Reason(
+                f"NOT ({is_representable(column[0] if column else expression)})",
+                f"{name} is not in the years 1 to 9999; it is stored as {instead}",
+                next(iter(step.columns.values())),
+            )
+        )
+    return reasons
+
+
 CONFLICT = "another row has the same name or value, which must be unique here"
 
 
@@ -82,7 +130,7 @@ async def count_left_out(snapshot: Snapshot) -> dict[str, int]:
     """Return the numbers of rows in tables that are not imported, without empty and absent ones."""
     counts = {}
     for table in TABLES:
-        if await snapshot.value("SELECT to_regclass($1)::text", f"public.{table}") is None:
+        if await snapshot.value("SELECT to_regclass($1)::text", table) is None:
             continue
         if number := await snapshot.value(f"SELECT count(*) FROM {quoted(table)}"):  # noqa: S608
             counts[table] = number

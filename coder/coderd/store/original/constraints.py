@@ -40,6 +40,11 @@ def our_table(name: str) -> SqlTable:
     return metadata.tables[name]
 
 
+def our_tables() -> list[str]:
+    load_all()
+    return list(metadata.tables)
+
+
 def references(step: Step) -> list[Reference]:
     """Return the foreign keys among the step's columns."""
     return [
@@ -69,6 +74,11 @@ def uniqueness(step: Step) -> list[Uniqueness]:
 def column_type(step: Step, name: str) -> str:
     """Return the SQL type of one of our columns."""
     return our_table(step.target).c[name].type.compile(dialect=_DIALECT)
+
+
+def time_columns(step: Step) -> list[str]:
+    """Return the step's columns that hold times."""
+    return [name for name in step.columns if column_type(step, name).startswith("TIMESTAMP")]
 
 
 def numbered_columns() -> list[tuple[str, str]]:

@@ -41,7 +41,9 @@ def _of(table: str) -> Disposition:
     used = {word for step in steps for word in re.findall(r"\w+", step.select(with_keys=True))}
     main = [step for step in steps if step.tables[0] == table]
     targets = ", ".join(dict.fromkeys(f"`{step.target}`" for step in main or steps))
-    rows = "; ".join(dict.fromkeys(f"without {step.left_out}" for step in main if step.left_out))
+    without = [step.left_out for step in main if step.left_out]
+    without += [f"rows where {step.refusal.text}" for step in main if step.refusal]
+    rows = "; ".join(dict.fromkeys(f"without {text}" for text in without))
     return Disposition(
         table,
         "imported" if main else "derived",

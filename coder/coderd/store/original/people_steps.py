@@ -2,13 +2,51 @@
 
 from __future__ import annotations
 
-from coder.coderd.store.original.step import Step, ascii_text, filled, known_time, permissions, same, text
+from coder.coderd.store.original.step import (
+    Reason,
+    Step,
+    ascii_text,
+    denies,
+    filled,
+    grants,
+    is_malformed,
+    known_time,
+    permissions,
+    same,
+    text,
+)
+from coder.domain.access.roles import ORGANIZATION_ROLES, SITE_ROLES
 
 _APPEARANCE = "'theme_preference', 'theme_mode', 'theme_light', 'theme_dark', 'terminal_font'"
 _PREFERENCES = (
     "'preference_task_notification_alert_dismissed', 'preference_thinking_display_mode', "
     "'preference_shell_tool_display_mode', 'preference_code_diff_display_mode', 'preference_agent_chat_send_shortcut'"
 )
+
+_LEVELS = ("org_permissions", "member_permissions", "user_permissions", "site_permissions")
+# Without its denial a role would grant more than at the original.
+_REFUSED_ROLES = Reason(
+    f"{denies(*_LEVELS[1:])} OR {is_malformed(*_LEVELS)}",
+    "the role denies permissions of members, users or the site, or has a permission that cannot be read; roles deny "
+    "only permissions of an organization here, so check what its holders' other roles grant",
+    "s.name",
+)
+_CUSTOM_ROLES = (
+    "SELECT s.name, s.organization_id FROM custom_roles s WHERE NOT s.is_system "  # noqa: S608
+    f"AND s.organization_id IS NOT NULL AND NOT ({_REFUSED_ROLES.condition})"
+)
+
+
+def _unknown_roles(roles: str, organization: str, name: str) -> Reason:
+    """Return the reason for rows with roles that neither this program nor the organization has afterwards."""
+    built_in = ", ".join(repr(role) for role in sorted(ORGANIZATION_ROLES if organization else SITE_ROLES))
+    others = f" AND (r, {organization}) NOT IN ({_CUSTOM_ROLES})" if organization else ""
+    return Reason(
+        f"EXISTS (SELECT FROM unnest({roles}) r WHERE r NOT IN ({built_in}){others})",
+        "it names roles that do not exist here, which neither grant nor deny",
+        name,
+    )
+
 
 STEPS = (
     Step(
@@ -19,6 +57,7 @@ STEPS = (
             default_member_roles="s.default_org_member_roles",
             workspace_sharing=text("shareable_workspace_owners"),
         ),
+        changes=(_unknown_roles("s.default_org_member_roles", "s.id", "s.name"),),
     ),
     Step(
         "users",
@@ -34,6 +73,7 @@ STEPS = (
         cursor="id",
         # A trigger has written each user's present status; the next steps bring the history.
         after_batch="DELETE FROM user_status_changes WHERE user_id IN (SELECT id FROM import_batch)",
+        changes=(_unknown_roles("s.rbac_roles", "", "s.username"),),
     ),
     Step(
         "user_status_changes",
@@ -85,7 +125,16 @@ STEPS = (
         where=f"s.key IN ({_APPEARANCE}, {_PREFERENCES})",
         left_out="settings of pages that this server does not have",
     ),
-    Step("organization_members", "organization_members s", same("organization_id user_id created_at updated_at roles")),
+    Step(
+        "organization_members",
+        "organization_members s",
+        same("organization_id user_id created_at updated_at roles"),
+        changes=(
+            _unknown_roles(
+                "s.roles", "s.organization_id", "COALESCE((SELECT u.username FROM users u WHERE u.id = s.user_id), '')"
+            ),
+        ),
+    ),
     Step(
         "custom_roles",
         "custom_roles s",
@@ -99,6 +148,14 @@ STEPS = (
         ),
         where="NOT s.is_system",
         left_out="system roles, which are built in",
+        refusal=_REFUSED_ROLES,
+        changes=(
+            Reason(
+                grants("user_permissions", "site_permissions"),
+                "the role grants permissions of users or the site, which roles of an organization do not grant here",
+                "s.name",
+            ),
+        ),
     ),
     Step(
         "groups",

@@ -12,8 +12,6 @@ __all__ = ["KEY", "Progress", "StepProgress", "decode", "encode"]
 class StepProgress(msgspec.Struct, kw_only=True):
     """Progress of one step."""
 
-    fingerprint: str = ""
-    """State of the source's table when the step began."""
     after: str = ""
     """Last value of the step's cursor; empty at the beginning, and for steps without a cursor."""
     is_done: bool = False
@@ -22,8 +20,11 @@ class StepProgress(msgspec.Struct, kw_only=True):
     """Rows that a unique index of this schema does not admit."""
     missing: dict[str, int] = msgspec.field(default_factory=dict)
     """Rows that refer to an object that is not there, by column."""
-    is_stale: bool = False
-    """Whether the table changed at the source after some of its rows had been taken."""
+
+    @property
+    def seen(self) -> int:
+        """Return the number of rows that were read."""
+        return self.taken + self.conflicts + sum(self.missing.values())
 
 
 class Progress(msgspec.Struct, kw_only=True):
@@ -34,6 +35,8 @@ class Progress(msgspec.Struct, kw_only=True):
     migration: int
     started_at: str
     finished_at: str = ""
+    tables: dict[str, str] = msgspec.field(default_factory=dict)
+    """Fingerprints of the source's tables at the beginning."""
     steps: dict[str, StepProgress] = msgspec.field(default_factory=dict)
 
     def of(self, label: str) -> StepProgress:

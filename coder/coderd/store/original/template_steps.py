@@ -10,11 +10,15 @@ from coder.coderd.store.original.step import (
     filled,
     known_user,
     milliseconds,
+    other_actions,
     same,
     text,
 )
 
 _RESERVED_KEYS = ", ".join(f"'00000000-0000-0000-0000-00000000000{number}'" for number in (1, 2, 3))
+
+_ROLES = {"admin": ("*",), "use": ("read", "use")}
+"""Actions of an access list's roles, the highest first."""
 
 STEPS = (
     Step(
@@ -87,9 +91,10 @@ STEPS = (
             autostart_days="(127 & ~s.autostart_block_days_of_week)::smallint",
             max_port_share_level=text("max_port_sharing_level"),
             cors_behavior=text("cors_behavior"),
-            user_acl=access_list("user_acl", "*"),
-            group_acl=access_list("group_acl", "*"),
+            user_acl=access_list("user_acl", _ROLES),
+            group_acl=access_list("group_acl", _ROLES),
         ),
+        changes=other_actions(_ROLES, "s.name"),
     ),
     Step(
         "template_versions",

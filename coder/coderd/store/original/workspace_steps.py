@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coder.coderd.store.original.step import (
+    Reason,
     Step,
     access_list,
     as_array,
@@ -11,10 +12,15 @@ from coder.coderd.store.original.step import (
     known_time,
     known_user,
     milliseconds,
+    other_actions,
     same,
     text,
 )
+from coder.domain.workspaces.workspaces import WORKSPACE_ROLES
 
+# Lists of older releases lack the actions that administrators got later.
+_ROLES = {"admin": {*WORKSPACE_ROLES["use"], "update"}, "use": WORKSPACE_ROLES["use"]}
+"""Actions of an access list's roles, the highest first."""
 _SHA256 = "octet_length(s.{}) = 32"
 
 WORKSPACES = (
@@ -26,12 +32,13 @@ WORKSPACES = (
             "last_used_at dormant_at deleting_at next_start_at favorite",
             ttl_ms=milliseconds("ttl"),
             automatic_updates=text("automatic_updates"),
-            user_acl=access_list("user_acl", "update"),
-            group_acl=access_list("group_acl", "update"),
+            user_acl=access_list("user_acl", _ROLES),
+            group_acl=access_list("group_acl", _ROLES),
             latest_build_id="(SELECT b.id FROM workspace_builds b WHERE b.workspace_id = s.id "
             "ORDER BY b.build_number DESC LIMIT 1)",
         ),
         cursor="id",
+        changes=other_actions(_ROLES, "s.name"),
     ),
     Step(
         "workspace_builds",
@@ -152,6 +159,13 @@ OTHERS = (
             scopes="k.scopes::text[]",
         ),
         where=f"{_SHA256.format('refresh_hash')} AND octet_length(c.hashed_secret) = 32",
+        changes=(
+            Reason(
+                "COALESCE(s.audience, '') <> ''",
+                "the token is bound to a resource; here it is valid for this server, whatever the resource is",
+                "s.audience",
+            ),
+        ),
         left_out="tokens hashed by an older release of the original; their users authorize the application again",
     ),
 )

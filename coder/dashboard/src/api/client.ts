@@ -32,6 +32,12 @@ export class NoAnswer extends ApiError {
   }
 }
 
+/** The reason of a failure in one line, with what is unknown after a missing answer. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof NoAnswer) return `${error.message} ${error.detail}`.trim();
+  return error instanceof Error ? error.message : "";
+}
+
 /** Do not retry what the server rejected; retry network failures. */
 export function isTransient(error: Error): boolean {
   if (error instanceof NoAnswer) return error.again;
@@ -181,6 +187,17 @@ export const patch = <T>(path: string, body?: unknown): Promise<T> =>
   request<T>("PATCH", path, body);
 export const remove = <T>(path: string, body?: unknown): Promise<T> =>
   request<T>("DELETE", path, body);
+
+const NOT_FOUND = 404;
+
+/** Delete, where what is gone already needs no deletion: another page or the server was faster. */
+export async function removeIfPresent(path: string): Promise<void> {
+  try {
+    await remove(path);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== NOT_FOUND) throw error;
+  }
+}
 
 /** Send bytes, receive JSON: template archives. */
 export function upload<T>(path: string, body: Blob, type: string): Promise<T> {

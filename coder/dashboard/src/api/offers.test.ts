@@ -24,7 +24,7 @@ const TABLE = `
 app/frame/CommandPalette.tsx | PUT /api/v2/users/me/appearance | own
 app/frame/PaletteActions.tsx | PUT /api/v2/workspaces/:/extend | update
 app/frame/SignInAgain.tsx | POST /api/v2/users/login | own
-app/frame/UserMenu.tsx | POST /api/v2/users/logout | own
+app/frame/sign-out.ts | POST /api/v2/users/logout | own
 pages/account/AppearancePage.tsx | PUT /api/v2/users/me/appearance | own
 pages/account/AuthorizedAppsPage.tsx | DELETE withQuery("/oauth2/tokens", { client_id: revoking.id }) | own
 pages/account/ExternalLinksPage.tsx | DELETE /api/v2/external-auth/: | own
@@ -181,6 +181,7 @@ const VERBS: Readonly<Record<string, string>> = {
   put: "PUT",
   patch: "PATCH",
   remove: "DELETE",
+  removeIfPresent: "DELETE",
   upload: "UPLOAD",
 };
 

@@ -86,12 +86,20 @@ export function useChecks<T extends string>(
   checks: Record<T, AuthorizationCheck> | null,
   { keep = false } = {},
 ): Partial<Record<T, boolean>> {
-  const answer = useQuery({
+  return useCheckAnswer(key, checks, { keep }).data ?? {};
+}
+
+/** The same as a query, for pages that say why something is not shown: the check itself may fail. */
+export function useCheckAnswer<T extends string>(
+  key: readonly unknown[],
+  checks: Record<T, AuthorizationCheck> | null,
+  { keep = false } = {},
+) {
+  return useQuery({
     ...answers(key, checks),
     enabled: checks !== null,
     ...(keep ? { placeholderData: keepPreviousData } : {}),
   });
-  return answer.data ?? {};
 }
 
 /**

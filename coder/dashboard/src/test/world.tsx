@@ -18,7 +18,7 @@ export interface Sent {
 
 /**
  * "GET /api/v2/…" without its query: the answer, or a function of the request body and query.
- * `Refusal` for an error.
+ * `Refusal` for an error. "GET *": of all that have no answer of their own.
  */
 export type Answers = Record<string, unknown>;
 
@@ -94,7 +94,7 @@ export function visit(
     const body: unknown = typeof init.body === "string" ? JSON.parse(init.body) : init.body;
     if (method !== "GET" && !path.endsWith("/authcheck")) sent.push({ method, path, body });
     requests.push(`${method} ${path}`);
-    const match = allAnswers[`${method} ${path}`];
+    const match = allAnswers[`${method} ${path}`] ?? allAnswers[`${method} *`];
     const answer: unknown = await (typeof match === "function"
       ? (match as (body: unknown, query: URLSearchParams) => unknown)(
           body,

@@ -1,4 +1,5 @@
 // A failed request, in place of its result: the reason and one way to continue.
+import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
 import { ApiError } from "../api/client";
@@ -43,4 +44,17 @@ export function Failure({
         : null}
     </Notice>
   );
+}
+
+/** The failure of a query that has no data: nothing else may be said of it, and not that it is empty. */
+export function LoadFailure({
+  query,
+  title,
+}: {
+  query: Pick<UseQueryResult, "isLoadingError" | "error" | "refetch">;
+  title: string;
+}) {
+  return query.isLoadingError && query.error ? (
+    <Failure title={title} error={query.error} retry={() => void query.refetch()} />
+  ) : null;
 }

@@ -3,7 +3,7 @@
 import { CircleAlert, CircleCheck, X } from "lucide-react";
 import { useSyncExternalStore } from "react";
 
-import { NoAnswer } from "../api/client";
+import { reasonOf } from "../api/client";
 import { IconButton } from "./Button";
 import { cx } from "./cx";
 
@@ -37,16 +37,7 @@ function add(kind: Toast["kind"], text: string, detail = "") {
 
 export const toast = {
   done: (text: string, detail?: string) => add("good", text, detail),
-  failed: (text: string, error?: unknown) =>
-    add(
-      "error",
-      text,
-      error instanceof NoAnswer
-        ? `${error.message} ${error.detail}`.trim()
-        : error instanceof Error
-          ? error.message
-          : "",
-    ),
+  failed: (text: string, error?: unknown) => add("error", text, reasonOf(error)),
 };
 
 export function Toasts() {
@@ -58,7 +49,7 @@ export function Toasts() {
     () => shown,
   );
   return (
-    <div className="pointer-events-none fixed right-4 bottom-4 z-60 flex w-[min(24rem,calc(100vw-2rem))] flex-col gap-2">
+    <div className="pointer-events-none fixed right-4 bottom-4 z-60 lg:bottom-12 flex w-[min(24rem,calc(100vw-2rem))] flex-col gap-2">
       {/* The live regions always exist, so that their content is announced. */}
       {(["good", "error"] as const).map((kind) => (
         <div

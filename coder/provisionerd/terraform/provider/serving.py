@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,7 +81,9 @@ async def serve_provider() -> AsyncIterator[ServedProvider]:
                 yield served
                 nursery.cancel_scope.cancel()
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # by path: a walk through the directory needs descriptors, and there may be none left
+            (folder / "p").unlink(missing_ok=True)
+            folder.rmdir()
 
 
 async def serve_stream(

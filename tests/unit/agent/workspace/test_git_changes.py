@@ -60,6 +60,8 @@ async def test_repository_from_first_file(tmp_path: Path) -> None:
     git(folder, "remote", "add", "origin", "https://example.com/r.git")
     clean = (await scan(folder, ENV)).repositories
     assert clean[key] == Repository(key, "main", "https://example.com/r.git", "")
+    git(folder, "remote", "set-url", "origin", "https://user:s3cret@example.com/r.git")
+    assert (await scan(folder, ENV)).repositories[key].remote_origin == "https://example.com/r.git"
     (folder / "new").write_text("two\n")
     (folder / "other file").write_text("three\n")
     changed = (await scan(folder, ENV)).repositories

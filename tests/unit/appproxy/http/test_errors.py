@@ -6,6 +6,7 @@ import errno
 import json
 from types import SimpleNamespace
 
+import asyncpg
 import pytest
 
 from coder.api.base.refusals import Invalid
@@ -35,6 +36,9 @@ class FromTheDatabase(Exception):  # noqa: N818 - as SQLAlchemy's, which carries
         (FromTheDatabase("23502"), 500, "An internal server error occurred."),
         (FromTheDatabase("54001"), 500, "An internal server error occurred."),
         (DatabaseAwayError(OSError("('10.0.0.5', 5432)")), 503, "The database does not answer."),
+        (DatabaseAwayError(asyncpg.DiskFullError()), 507, "The server has no room left on its disk."),
+        (DatabaseAwayError(asyncpg.OutOfMemoryError()), 503, "The database has no memory left."),
+        (DatabaseAwayError(asyncpg.TooManyConnectionsError()), 503, "The database accepts no more connections."),
         (Invalid("No."), 400, "No."),
     ],
 )

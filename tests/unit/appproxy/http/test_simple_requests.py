@@ -26,7 +26,9 @@ NOT_SIMPLE = {
     "half a head": b"GET / HTTP/1.1\r\nHost: x\r\n",
     "no host": b"GET / HTTP/1.1\r\nA: x\r\n\r\n",
     "two hosts": b"GET / HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n",
-    "a length": b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+    "a length": b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n",
+    "two lengths": b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n",
+    "another zero": b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 00\r\n\r\n",
     "a transfer coding": b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
     "an upgrade": b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
     "an expectation": b"GET / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n",
@@ -80,6 +82,10 @@ def test_ordinary_head_is_simple() -> None:
     head = simple_head(b"GET /a?b HTTP/1.1\r\nHost: x\r\nConnection: Keep-Alive\r\nAccept:\t*/* \r\n\r\n")
     assert head is not None
     assert list(head.headers) == [(b"host", b"x"), (b"connection", b"Keep-Alive"), (b"accept", b"*/*")]
+
+
+def test_head_without_body_is_simple() -> None:
+    assert simple_head(b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n") is not None
 
 
 # ---- on a connection

@@ -6,14 +6,19 @@ from __future__ import annotations
 import ast
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import coder
+from coder.agent.workspace import secret_files
+from coder.base.atomic_file import write_atomically
 from coder.base.files import private_files
-from coder.base.files.private_files import open_private, replace_file
+from coder.base.files.private_files import open_private, replace_file, write_private
+from coder.cli.core import session
+from coder.client.tracing import open_capture
+from coder.coderd.store.engine import backup
 
 PACKAGE = Path(coder.__file__).parent
 ON_EVERY_SYSTEM = ("agent", "base", "cli", "client", "net", "tailnet", "rpc", "wireguard")
@@ -31,6 +36,62 @@ def open_umask() -> Iterator[None]:
 def test_new_file_is_private(tmp_path: Path) -> None:
     os.close(open_private(tmp_path / "token", os.O_WRONLY | os.O_CREAT))
     assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(("flag", "mode"), [(os.O_TRUNC, 0o600), (0, 0o644), (os.O_APPEND, 0o644)])
+def test_overwritten_file_becomes_private(flag: int, mode: int, tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    path.write_text("older and longer")
+    path.chmod(0o644)
+    with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | flag), "wb") as out:
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+        out.write(b"new")
+    assert path.read_text() == {os.O_TRUNC: "new", 0: "newer and longer", os.O_APPEND: "older and longernew"}[flag]
+
+
+def _capture(path: Path) -> None:
+    with open_capture(str(path)):
+        pass
+
+
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "state pull, support bundle": lambda path: write_private(path, b"secret"),
+    "session, configuration, record": lambda path: write_atomically(path, "secret"),
+    "secret of a workspace": lambda path: secret_files._write(path, b"secret"),
+    "command's token": lambda path: session.write_file(path.parent, path.name, "secret"),
+    "capture of packets": _capture,
+    "backup": lambda path: backup._private(path).close(),
+}
+
+
+@pytest.mark.usefixtures("open_umask")
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize("writer", WRITERS)
+def test_every_writer_of_secrets_is_private(writer: str, exists: bool, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    if exists:
+        path.write_text("x" * 9999)
+        path.chmod(0o644)
+    WRITERS[writer](path)
+    assert (stat.S_IMODE(path.stat().st_mode), b"x" in path.read_bytes()) == (0o600, False)
+
+
+def test_foreign_file_keeps_its_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state"
+    path.write_text("old")
+    path.chmod(0o666)
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    os.close(open_private(path, os.O_WRONLY | os.O_TRUNC))
+    assert (stat.S_IMODE(path.stat().st_mode), path.read_bytes()) == (0o666, b"")
+
+
+def test_overwritten_pipe_stays_usable() -> None:
+    reader, writer = os.pipe()
+    try:
+        os.close(open_private(Path(f"/proc/self/fd/{writer}"), os.O_WRONLY | os.O_TRUNC))
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 def private_modes(text: str) -> list[int]:

@@ -7,18 +7,22 @@ import hashlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from coder.base.errors import CoderError
+from coder.base.release import signature
 from coder.base.release.signature import (
     NotVerifiedError,
     PublicKey,
     parse_public_key,
     parse_signature,
     parse_sums,
+    verify_bytes,
     verify_file,
 )
 from tests.kit.paths import ROOT
@@ -85,9 +89,9 @@ def changed_file(folder: Path) -> None:
 
 def changed_sums(folder: Path) -> None:
     (folder / PROGRAM).write_bytes(b"other")
-    signature = (folder / "SHA256SUMS.minisig").read_text()
+    text = (folder / "SHA256SUMS.minisig").read_text()
     sign(folder, KEY, PROGRAM)
-    (folder / "SHA256SUMS.minisig").write_text(signature)
+    (folder / "SHA256SUMS.minisig").write_text(text)
 
 
 def changed_comment(folder: Path) -> None:
@@ -142,6 +146,64 @@ def test_missing_file_is_no_forgery(folder: Path, missing: str) -> None:
     with pytest.raises(CoderError) as caught:
         verify_file(folder / PROGRAM, PINNED)
     assert not isinstance(caught.value, NotVerifiedError) and caught.value.hint
+
+
+def with_own_signature(folder: Path) -> None:
+    (folder / f"{PROGRAM}.minisig").write_text(KEY.minisign((folder / PROGRAM).read_bytes(), "coder 2.34.0"))
+
+
+@pytest.mark.parametrize("prepare", [lambda folder: None, with_own_signature], ids=["listed", "own"])
+def test_every_file_is_read_once(
+    folder: Path, prepare: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second reading could see other bytes than the verified ones."""
+    prepare(folder)
+    opened: list[str] = []
+    original = Path.open
+
+    def counted(self: Path, *arguments: Any, **options: Any) -> Any:
+        opened.append(self.name)
+        return original(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", counted)
+    assert verify_file(folder / PROGRAM, PINNED).sha256 == hashlib.sha256(b"program").hexdigest()
+    assert PROGRAM in opened and len(opened) == len(set(opened))
+
+
+@pytest.mark.parametrize("name", ["SHA256SUMS", "SHA256SUMS.minisig"])
+def test_longer_text_is_no_cut_text(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signature covers the whole list: a name behind the limit must not look unlisted."""
+    monkeypatch.setattr(signature, "LONGEST_TEXT", 1000)
+    (folder / name).write_bytes((folder / name).read_bytes() + b"\n" * 1000)
+    with pytest.raises(CoderError, match=f"{name} is larger than") as caught:
+        verify_file(folder / PROGRAM, PINNED)
+    assert not isinstance(caught.value, NotVerifiedError)
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({}, ""),
+        ({"data": b"other"}, "release_hash_wrong"),
+        ({"name": "coder-linux-arm64"}, "release_file_unknown"),
+        ({"sums": b"0" * 64 + b"  coder-linux-amd64\n"}, "release_signature_wrong"),
+        ({"keys": [parse_public_key(OTHER.public_line)]}, "release_key_unknown"),
+    ],
+)
+def test_downloaded_bytes_are_verified(folder: Path, changed: dict[str, Any], code: str) -> None:
+    given: dict[str, Any] = {
+        "name": PROGRAM,
+        "data": b"program",
+        "sums": (folder / "SHA256SUMS").read_bytes(),
+        "signature": (folder / "SHA256SUMS.minisig").read_bytes(),
+        "keys": PINNED,
+    } | changed
+    if not code:
+        assert verify_bytes(**given).listed_as == PROGRAM
+        return
+    with pytest.raises(NotVerifiedError) as caught:
+        verify_bytes(**given)
+    assert caught.value.code == code
 
 
 @pytest.mark.parametrize("text", ["", "a\nb\nc\nd\n", KEY.minisign(b"", "x")[:150], "x\n!!!\ntrusted comment: \n\n"])

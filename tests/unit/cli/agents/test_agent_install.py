@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import plistlib
 import stat
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Service managers that record their command lines."""
     folder = tmp_path / "programs"
     folder.mkdir()
-    for name in ("systemctl", "loginctl"):
+    for name in ("systemctl", "loginctl", "launchctl"):
         path = folder / name
         path.write_text(
             f'#!/bin/sh\necho {name} "$@" >> {tmp_path}/calls\nexit $(cat {tmp_path}/{name}-fails || echo 0)\n'
@@ -56,6 +57,29 @@ async def test_install_twice_then_uninstall(programs: Path) -> None:
     done = await run_cli(["agent", "uninstall"], home=programs)
     assert done.code == 0, done.stderr
     assert not unit.exists() and not path.exists()
+
+
+async def test_install_on_macos_writes_files(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of macOS, written here, with a launchctl that records its command lines."""
+    monkeypatch.setitem(agent_install._PLATFORMS, "linux", "darwin")
+    library, service = programs / "Library", f"gui/{os.getuid()}/com.coder.coder-agent"
+    unit, token = (
+        library / "LaunchAgents/com.coder.coder-agent.plist",
+        library / "Application Support/coder-agent/token",
+    )
+    done = await run_cli(["agent", "install", *FLAGS], home=programs)
+    assert done.code == 0, done.stderr
+    assert f"`launchctl print {service}` shows its state." in done.stderr
+    properties = plistlib.loads(unit.read_bytes())
+    assert f"--agent-token-file={token}" in properties["ProgramArguments"] and TOKEN not in unit.read_text()
+    assert token.read_text() == TOKEN
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (unit, token, Path(properties["StandardErrorPath"]))}
+    assert [*modes.values()] == [0o644, 0o600, 0o600]
+    verbs = [line.split()[1:] for line in (programs / "calls").read_text().splitlines()]
+    bootstrap = ["bootstrap", f"gui/{os.getuid()}", str(unit)]
+    assert verbs == [["bootout", service], ["enable", service], bootstrap]
+    done = await run_cli(["agent", "uninstall"], home=programs)
+    assert done.code == 0 and not any(path.exists() for path in modes), done.stderr
 
 
 async def test_failure_is_reported(programs: Path) -> None:

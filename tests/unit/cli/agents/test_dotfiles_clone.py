@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from coder.cli.agents.dotfiles import _explain_start
 from tests.kit.programs.dotfiles import Dotfiles, create_dotfiles
 
 FAILED_UPDATE = "Failed to update repo, continuing...\n"
@@ -248,6 +250,32 @@ async def test_script_without_shebang_runs(dotfiles: Dotfiles) -> None:
     dotfiles.commit({"install.sh": "echo ran > $HOME/installed\n"})
     assert (await dotfiles.run()).code == 0
     assert (dotfiles.home / "installed").read_text() == "ran\n"
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "hint"),
+    [
+        (0o644, "#!/bin/sh\n", "Make it executable in the repository"),
+        (0o755, "#!/bin/sh\n", "mounted with noexec"),
+        (0o755, "echo\n", "mounted with noexec"),
+        (0o755, "", "mounted with noexec"),
+        (0o755, "#!\n", "mounted with noexec"),
+        (0o755, "#! /dev/null -x\n", "Its interpreter /dev/null is not a program"),
+    ],
+)
+def test_refused_start_names_cause(mode: int, text: str, hint: str, tmp_path: Path) -> None:
+    script = tmp_path / "install.sh"
+    script.write_text(text)
+    script.chmod(mode)
+    reason, way_out = _explain_start(script, PermissionError(errno.EACCES, "Permission denied"))
+    assert reason == "the install script install.sh cannot be started: Permission denied"
+    assert hint in way_out
+
+
+def test_unreadable_script_is_explained(tmp_path: Path) -> None:
+    gone = tmp_path / "install.sh"
+    reason, way_out = _explain_start(gone, PermissionError(errno.EACCES, "Permission denied"))
+    assert "it cannot be read" in reason and "chmod u+rx" in way_out
 
 
 @pytest.mark.parametrize(

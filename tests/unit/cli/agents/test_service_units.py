@@ -78,11 +78,64 @@ def test_systemd_unit_command() -> None:
     assert lingers in [step.argv for step in install_steps(spec()) if isinstance(step, RunCommand)]
 
 
-def test_launchd_property_list() -> None:
-    result = plistlib.loads(_text(spec("darwin")).encode())
-    assert result["ProgramArguments"][1:3] == ["agent", f"--agent-url={URL}"]
-    assert result["KeepAlive"] is True and "UserName" not in result
-    assert plistlib.loads(_text(spec("darwin", system=True)).encode())["UserName"] == "dev"
+LAUNCHD_KEYS = {
+    "Label": str,
+    "ProgramArguments": list,
+    "RunAtLoad": bool,
+    "KeepAlive": bool,
+    "ThrottleInterval": int,
+    "ExitTimeOut": int,
+    "ProcessType": str,
+    "StandardOutPath": str,
+    "StandardErrorPath": str,
+    "UserName": str,
+}
+"""Type of each key that launchd.plist(5) documents and the agent uses; launchd ignores a value of another type."""
+
+
+@pytest.mark.parametrize("system", [True, False])
+def test_launchd_keys_have_documented_types(system: bool) -> None:
+    properties = plistlib.loads(_text(spec("darwin", system=system)).encode())
+    assert {name: type(value) for name, value in properties.items()} == {
+        name: kind for name, kind in LAUNCHD_KEYS.items() if system or name != "UserName"
+    }
+
+
+@pytest.mark.parametrize("system", [True, False])
+def test_launchd_runs_installed_program(system: bool) -> None:
+    properties = plistlib.loads(_text(spec("darwin", system=system, home="/Users/zoë & co")).encode())
+    home = "" if system else "/Users/zoë & co"
+    folder, log = f"{home}/Library/Application Support/coder-agent", f"{home}/Library/Logs/coder-agent.log"
+    assert properties["ProgramArguments"] == [
+        f"{folder}/coder",
+        "agent",
+        f"--agent-url={URL}",
+        f"--agent-token-file={folder}/token",
+        "--self-upgrade",
+        f"--log-human={log}",
+    ]
+    assert {properties["StandardOutPath"], properties["StandardErrorPath"]} == {log}
+    assert properties["KeepAlive"] and properties["RunAtLoad"] and properties.get("UserName", "") == "dev" * system
+
+
+@pytest.mark.parametrize(("system", "domain"), [(True, "system"), (False, "gui/501")])
+def test_launchd_service_is_replaced(system: bool, domain: str) -> None:
+    """A loaded service is unloaded first, and one that a user disabled is enabled."""
+    install_spec = spec("darwin", system=system, uid=501, home="/Users/dev")
+    folder = "/Library/LaunchDaemons" if system else "/Users/dev/Library/LaunchAgents"
+    service = f"{domain}/com.coder.coder-agent"
+    assert [step for step in install_steps(install_spec) if isinstance(step, RunCommand)] == [
+        RunCommand(("launchctl", "bootout", service), may_fail=True),
+        RunCommand(("launchctl", "enable", service), may_fail=True),
+        RunCommand(("launchctl", "bootstrap", domain, f"{folder}/com.coder.coder-agent.plist")),
+    ]
+    assert status_command(install_spec) == ("launchctl", "print", service)
+
+
+def test_stop_scripts_have_equal_time() -> None:
+    """systemd and launchd wait equally long before they kill the agent."""
+    properties = plistlib.loads(_text(spec("darwin")).encode())
+    assert f"TimeoutStopSec={properties['ExitTimeOut']}" in _text(spec()).splitlines()
 
 
 TASK = "{http://schemas.microsoft.com/windows/2004/02/mit/task}"

@@ -23,8 +23,10 @@ from coder.cli.program.completion import SCRIPTS, complete
 from coder.cli.server.server import _yaml
 from coder.cli.server.support import _workspaces
 from coder.cli.workspaces.parameters import values_of_file
-from coder.net.errors import HttpError
+from coder.net import dial
+from coder.net.errors import HttpError, NetError
 from coder.net.request_log import REQUESTS, Exchange
+from tests.kit.free_ports import free_port
 from tests.kit.programs.command_line import run_cli
 from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
@@ -53,6 +55,17 @@ def test_api_error_lines() -> None:
     assert error_text(missing, is_terminal=False) == "Not there."
     assert error_text(missing, is_terminal=True).startswith("Not there.\nSuggestion: Check")
     assert error_text(HttpError(401, "Who?"), is_terminal=False).endswith("'coder login'.")
+
+
+async def test_refused_connection_has_next_step() -> None:
+    """An added action keeps the cause's next step, and the text has no Python values."""
+    port = free_port()
+    with pytest.raises(NetError) as refused:
+        await dial._tcp("127.0.0.1", port)
+    error = failed("query workspaces", error=refused.value)
+    line = f"query workspaces: cannot connect to 127.0.0.1:{port}: Connection refused"
+    assert error_text(error, is_terminal=True).split("\n") == [line, "Is the server running, and is the URL right?"]
+    assert error_text(error, is_terminal=False) == line
 
 
 def test_refused_token_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

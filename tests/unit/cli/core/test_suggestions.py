@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from coder.base.json_types import Json
 from coder.cli.core.command import load
 from coder.cli.core.command_table import COMMANDS
 from coder.cli.core.options import GLOBAL_OPTIONS
 from coder.cli.core.parsing import UsageError, parse
-from coder.cli.core.suggestions import misspelt_variables, nearest, plain_fault, quoted_variables
+from coder.cli.core.suggestions import misspelt_variables, nearest, plain_fault, quoted_variables, unknown_keys
 from coder.coderd.config.options import OPTIONS
 from tests.kit.programs.command_line import run_cli
 
@@ -103,3 +105,21 @@ def test_quoted_variables_are_found() -> None:
     """Files for `docker --env-file` keep quotation marks."""
     values = {"A": '"x"', "B": "'x'\n", "C": 'x"', "D": '"', "E": '""', "F": "x", "G": "\"x'", "H": '"x"'}
     assert quoted_variables(values, ["A", "B", "C", "D", "E", "F", "G"]) == ["A", "B", "E"]
+
+
+def test_unknown_keys_of_settings_file() -> None:
+    known = [option.yaml for option in OPTIONS]
+    written: dict[str, Json] = {}
+    for path in filter(None, known):
+        *groups, name = path.split(".")
+        node: Any = written
+        for group in groups:
+            node = node.setdefault(group, {})
+        node[name] = {"x": 1}
+    assert list(unknown_keys(written, known)) == []
+    document: dict[str, Json] = {"networking": {"acessURL": "x", "http": None}, "nonsense": 1, "email": "x"}
+    assert dict(unknown_keys(document, known)) == {
+        "networking.acessURL": "networking.accessURL",
+        "nonsense": "",
+        "email": "",
+    }

@@ -9,7 +9,7 @@ import pytest
 
 from coder.base.errors import CoderError
 from coder.cli.core.parsing import parse
-from coder.cli.declarations.templates.templates import PUSH
+from coder.cli.declarations.templates.push import PUSH
 from coder.cli.templates.template_variables import directory_values, variable_values
 from coder.cli.workspaces.parameters import bool_text, values_of_file
 

@@ -20,8 +20,9 @@ import pytest
 from coder.base.errors import CoderError
 from coder.base.version import BUILD_VERSION
 from coder.cli.main import main
-from coder.cli.program import replacement
+from coder.cli.program import replacement, upgrade
 from coder.cli.server import upgrade_backup
+from coder.net.release_source import read_location
 from tests.kit.programs.releases import KEY, NAME, NEWER, NEWEST, OLD, Mirror, script, version_of
 
 
@@ -315,6 +316,43 @@ def test_concurrent_upgrade_is_refused(program: Path, mirror: Mirror, capsys: py
     assert_unchanged(program)
 
 
+def test_verified_bytes_are_installed(program: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mirror changes each file as soon as it was read."""
+    read: list[str] = []
+
+    def read_once(location: str, *rest: Any) -> bytes:
+        data = read_location(location, *rest)
+        if not location.endswith("releases.json"):
+            read.append(Path(location).name)
+            Path(location).write_bytes(b"changed")
+        return data
+
+    genuine = (mirror.folder / NEWEST / NAME).read_bytes()
+    monkeypatch.setattr(upgrade, "read_location", read_once)
+    assert run(mirror, "--yes") == 0
+    assert program.read_bytes() == genuine and sorted(read) == ["SHA256SUMS", "SHA256SUMS.minisig", NAME]
+
+
+def test_program_replaced_during_the_question(
+    program: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def answer(yes: bool, question: str) -> None:
+        monkeypatch.setattr(upgrade, "confirm", lambda *words: None)
+        assert run(mirror, "--version", NEWER) == 0
+
+    monkeypatch.setattr(upgrade, "confirm", answer)
+    assert run(mirror) == 1
+    assert "another upgrade replaced" in capsys.readouterr().err
+    assert (version_of(program), version_of(program.with_name("coder.previous"))) == (NEWER, BUILD_VERSION)
+
+
+@pytest.mark.parametrize("version", ["2.36.1", "v2.36.1"])
+def test_program_may_omit_the_v(program: Path, tmp_path: Path, version: str) -> None:
+    mirror = Mirror(tmp_path / "mirror")
+    mirror.add(version, script("2.36.1"))
+    assert run(mirror, "--yes") == 0 and program.read_bytes() == script("2.36.1")
+
+
 def test_killed_upgrade_leaves_no_folder(program: Path, mirror: Mirror) -> None:
     leftover = program.parent / ".coder-upgrade-killed"
     leftover.mkdir()
@@ -373,6 +411,18 @@ def test_backup_only_for_another_schema(
     assert run(mirror, "--yes", "--dry-run") == 0 and not saved
     assert run(mirror, "--yes") == 0
     assert len(saved) == count
+
+
+def test_older_version_rejects_the_schema(
+    program: Path, tmp_path: Path, saved: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    mirror = Mirror(tmp_path / "mirror")
+    mirror.add("v2.33.0", schema_revision="0034")
+    assert run(mirror, "--version", "v2.33.0", "--check") == 0
+    assert "v2.33.0 rejects it: restore an earlier backup" in capsys.readouterr().out
+    assert run(mirror, "--version", "v2.33.0", "--yes", "--output", "json") == 0
+    found = shown(capsys)
+    assert found["schema_rejected"] and found["backup"] == str(saved[0])
 
 
 @pytest.mark.parametrize("error", [CoderError("backup", "the dump failed"), OSError(errno.ENOSPC, "No space left")])

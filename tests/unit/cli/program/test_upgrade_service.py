@@ -77,6 +77,23 @@ def test_other_programs_service_is_left_alone(
     assert service("exit 0") == []
 
 
+def test_unit_may_start_a_link(
+    program: Path,
+    mirror: Mirror,
+    service: Callable[[str], list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    link = tmp_path / "coder"
+    link.symlink_to(program)
+    settings = {"CODER_RELEASE_LIST": str(mirror.folder), "CODER_RELEASE_KEY": KEY.public_line}
+    linked = InstalledService("coder", tmp_path / "data", settings, program=str(link))
+    monkeypatch.setattr(upgrade, "find_service", lambda: linked)
+    service("exit 0")
+    assert main(["upgrade", "--yes", "--restart"]) == 0
+    assert service("exit 0").count("restart coder") == 1
+
+
 def test_unit_names_its_program() -> None:
     text = '[Service]\nUser=coder\nExecStart=-"/opt/coder/coder" server\nExecStartPost=/bin/true\n'
     assert installed_service._from_unit(text).program == "/opt/coder/coder"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 from pathlib import Path
@@ -9,14 +10,16 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from coder.base.errors import CoderError
 from coder.base.release import pinned_keys
 from coder.cli.main import main
+from coder.cli.program.verify import public_keys
 from tests.kit.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "build"))
 from release.keys import ReleaseKey
 
-KEY = ReleaseKey(Ed25519PrivateKey.from_private_bytes(b"\1" * 32))
+KEY, OTHER = (ReleaseKey(Ed25519PrivateKey.from_private_bytes(seed * 32)) for seed in (b"\1", b"\2"))
 
 
 @pytest.fixture
@@ -52,6 +55,9 @@ def test_changed_file_exits_with_1(file: Path, capsys: pytest.CaptureFixture[str
     ("words", "text"),
     [
         (["absent", "--key", KEY.public_line], "absent cannot be read: No such file"),
+        (["a\0b", "--key", KEY.public_line], "cannot be read: the path is not valid"),
+        (["coder", "--key", KEY.public_line, "--signature", "a\0b"], "cannot be read: the path is not valid"),
+        (["coder", "--key", "a" * 5000], "this is not a minisign public key"),
         (["coder"], "this program pins no release key"),
         (["coder", "--key", "nonsense"], "this is not a minisign public key"),
         (["coder", "--key", KEY.public_line, "--signature", "absent"], "absent cannot be read"),
@@ -67,7 +73,29 @@ def test_impossible_check_exits_with_2(
     assert text in capsys.readouterr().err
 
 
-def test_pinned_keys_are_valid() -> None:
-    from coder.base.release.signature import parse_public_key
+BAD_KEYS = {
+    "empty": "",
+    "cut": KEY.public_line[:-4],
+    "longer": KEY.public_line + "AAAA",
+    "two on a line": f"{KEY.public_line} {KEY.public_line}",
+    "other algorithm": base64.b64encode(b"XX" + KEY.id + KEY.public).decode(),
+    "secret key": base64.b64encode(b"EdScB2" + bytes(152)).decode(),
+    "comment only": "untrusted comment: minisign public key",
+    "not ASCII": KEY.public_line.replace("R", "Ｒ", 1),
+}
 
-    assert all(parse_public_key(key) for key in pinned_keys.RELEASE_KEYS)
+
+@pytest.mark.parametrize("bad", BAD_KEYS)
+def test_unusable_pinned_key_is_refused(bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release with such a key would verify nothing."""
+    monkeypatch.setattr(pinned_keys, "RELEASE_KEYS", (KEY.public_line, BAD_KEYS[bad]))
+    with pytest.raises(CoderError, match="not a minisign public key"):
+        public_keys("")
+
+
+def test_pinned_keys_are_usable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the keys of this program, which a checkout may not have."""
+    good = (*pinned_keys.RELEASE_KEYS, KEY.public_line, OTHER.public_line)
+    monkeypatch.setattr(pinned_keys, "RELEASE_KEYS", good)
+    found = public_keys("")
+    assert len({key.id for key in found}) == len(good) and [key.key for key in found[-2:]] == [KEY.public, OTHER.public]

@@ -230,3 +230,18 @@ async def test_restore_into_new_directory(open_path: Path) -> None:
     for words in ("postgres-builtin-url", "fix-oidc-links --force-reset-all --dry-run"):
         done = await run_cli(["--global-config", str(path), "server", *words.split()], home=open_path)
         assert done.code == 0, done.stderr
+
+
+async def test_commands_beside_running_server(open_path: Path) -> None:
+    """The help says which commands need a stopped server; all others use the database of the running one."""
+    path = open_path / "new"
+    done = await run_cli(["--global-config", str(path), "server", "restore", str(KEPT), "-y"], home=open_path)
+    assert done.code == 0, done.stderr
+    typed = "SomeSecure123!\nSomeSecure123!\n"
+    async with run_postgres(path, durable=False):
+        for words in sorted(DIRECT.keys() - {"server import", "server postgres-builtin-serve"}):
+            needs_stop = "whose server must be stopped" in str(load(words).options)
+            arguments = ["--global-config", str(path), *words.split(), *DIRECT[words]]
+            done = await run_cli(arguments, home=open_path, stdin=typed)
+            assert ("another server is using" in done.stderr) == needs_stop, f"{words}: {done.stderr}"
+            assert done.code == (needs_stop or words in FAILS_THERE), f"{words}: {done.stderr}"

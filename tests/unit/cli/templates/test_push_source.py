@@ -19,7 +19,7 @@ import pytest
 
 from coder.base.errors import CoderError
 from coder.cli.core.parsing import parse
-from coder.cli.declarations.templates.templates import PUSH
+from coder.cli.declarations.templates.push import PUSH
 from coder.cli.templates.push_source import Source, is_archive, plain_archive, source_of
 
 

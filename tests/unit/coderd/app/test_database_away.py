@@ -6,14 +6,18 @@ import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 import trio
 
 from coder.base.clock import FakeClock
 from coder.base.errors import CoderError
+from coder.base.log import Level
+from coder.base.log import also as log_to
 from coder.base.secret import Secret
 from coder.coderd.app import open_server
 from coder.coderd.config.settings import ServerConfig
@@ -24,9 +28,15 @@ from coder.coderd.store.engine import (
     postgres_programs,
     postgres_supervisor,
 )
-from tests.kit.agents.scripted_agent import eventually
+from coder.net.dial import DialPolicy
+from coder.rpc.proto import agent_pb2
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import eventually, start_workspace
 from tests.kit.api.http_clients import http_client
 from tests.kit.server.server_in_process import World
+
+SOURCE = UUID("3b579bf4-1ed8-4b99-87a8-e9a1e3410410")
+"""The log source that every agent has."""
 
 
 @contextlib.asynccontextmanager
@@ -79,6 +89,46 @@ async def test_outage_of_database(mortal: tuple[str, postgres_process.RunningPos
     # The block ends without an error: a clean stop needs no database.
 
 
+async def start_again(folder: Path, running: postgres_process.RunningPostgres) -> None:
+    cluster = postgres_cluster.cluster_of(folder / "external", postgres_cluster.find_account())
+    programs = postgres_programs.find_programs(cluster, "")
+    again = await postgres_process.start(cluster, programs, durable=True)
+    running.pid, running.process = again.pid, again.process
+
+
+async def test_outage_keeps_agent_session(
+    mortal: tuple[str, postgres_process.RunningPostgres], open_path: Path, tmp_path: Path
+) -> None:
+    """The agent repeats what the server could not store, and its connection lasts."""
+    url, running = mortal
+    async with server(open_path, url) as world:
+        await world.first_user()
+        scene = await start_workspace(world)
+        disconnects = f"/api/v2/workspaceagents/{scene.agent_id}/disconnects"
+        refused = trio.Event()
+
+        def note(_level: Level, _at: datetime, _name: str, message: str, _fields: dict[str, Any]) -> None:
+            if message == "the database does not answer":
+                refused.set()
+
+        async with running_agent(scene, DialPolicy(world.url), tmp_path / "agent") as agent:
+            with log_to(note):
+                kill(running)
+                agent.logs.add(SOURCE.bytes, "said during the outage", agent_pb2.Log.INFO)
+                with trio.fail_after(60):
+                    await refused.wait()
+            assert agent.logs
+            await start_again(open_path, running)
+            with trio.fail_after(60):
+                await agent.logs.wait_sent()
+
+            async def is_connected() -> bool:
+                return bool((await scene.agent())["status"] == "connected")
+
+            await eventually(is_connected)
+            assert (await world.get(disconnects)).json() == []
+
+
 async def test_external_database_reconnects(
     mortal: tuple[str, postgres_process.RunningPostgres], open_path: Path
 ) -> None:
@@ -90,10 +140,7 @@ async def test_external_database_reconnects(
         assert (await world.get("/api/v2/users")).status_code == 503
         clock.advance(11)
         assert (await world.get("/healthz")).status_code == 503
-        cluster = postgres_cluster.cluster_of(open_path / "external", postgres_cluster.find_account())
-        programs = postgres_programs.find_programs(cluster, "")
-        again = await postgres_process.start(cluster, programs, durable=True)
-        running.pid, running.process = again.pid, again.process
+        await start_again(open_path, running)
 
         async def is_healthy() -> bool:
             return (await world.get("/healthz")).status_code == 200

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 import trio
 
+from coder.base.clock import Clock, FakeClock
 from coder.base.secret import Secret
 from coder.client.link import open_link
 from coder.coderd.app import open_server
@@ -28,11 +30,11 @@ def free_address() -> str:
 
 
 @contextlib.asynccontextmanager
-async def replica_of(world: World) -> AsyncIterator[World]:
+async def replica_of(world: World, clock: Clock | None = None) -> AsyncIterator[World]:
     """Yield another server on the same database, with the same user."""
     address = free_address()
     config = replace(world.ctx.config, http_address=address, derp_server_relay_url=f"http://{address}")
-    async with open_server(config) as server, http_client(server.url) as client:
+    async with open_server(config, clock=clock) as server, http_client(server.url) as client:
         yield World(server, client, world.token, world.user_id, world.organization_id)
 
 
@@ -91,6 +93,19 @@ async def test_replicas_know_each_other() -> None:
                 assert len(listed) == 2
                 assert [item["relay_address"] for item in listed] == ["", other.ctx.config.derp_server_relay_url]
         assert len((await view_context.world.get("/api/v2/replicas")).json()) == 1
+
+
+async def test_outage_loses_no_replica() -> None:
+    """The first to renew its row afterwards finds the rows of the others old."""
+    clock = FakeClock(datetime.now(UTC))
+    async with workspace_world(clock=clock) as view_context, replica_of(view_context.world, clock):
+        ctx = view_context.world.ctx
+        replicas = ctx.services.relay.replicas
+        await replicas.renew(ctx.nursery)
+        for seconds, living in ((0, 2), (120, 2), (10, 1)):
+            clock.advance(seconds)
+            await replicas.renew(ctx.nursery)
+            assert len(replicas.rows) == living, f"after {seconds} s"
 
 
 async def test_watchers_jobs_and_sessions_cross() -> None:

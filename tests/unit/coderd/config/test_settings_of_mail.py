@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import smtplib
 import socket
+import ssl
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +21,7 @@ from coder.base.secret import Secret
 from coder.coderd import app
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.notifications import notification_delivery as delivery
+from coder.coderd.services.notifications.mail_faults import explain_mail_fault
 from coder.coderd.store.notifications.notifications import MessagePayload, MessageRow
 from coder.coderd.store.people.users import UserRow
 from tests.kit.server.server_in_process import World, running_coderd
@@ -57,10 +61,67 @@ def test_mail_server_observations(tmp_path: Path) -> None:
 def test_mail_tls_and_certificates(tmp_path: Path) -> None:
     context = Authority(tmp_path).server_context("mail.example.com")
     with mail_server(context, implicit=True) as (box, address):
-        with pytest.raises(delivery.UndeliveredError, match="CERTIFICATE_VERIFY_FAILED"):
+        with pytest.raises(delivery.UndeliveredError, match=r"is not trusted .* CODER_EMAIL_TLS_CACERTFILE"):
             send(address, email_force_tls=True)
         send(address, email_force_tls=True, email_tls_skip_verify=True)
         assert len(box.mails) == 1
+
+
+ADDRESS = "mail.example.com:587"
+FAULTS: dict[Exception, str] = {
+    smtplib.SMTPAuthenticationError(
+        535, b"5.7.8 no\n5.7.8 way"
+    ): "rejected the sign-in of post: 535 5.7.8 no 5.7.8 way",
+    smtplib.SMTPSenderRefused(550, b"not you", "a@b.c"): "refused: 550 not you",
+    smtplib.SMTPRecipientsRefused({"carla@b.c": (550, b"no such user")}): "refused the recipient: 550 no such user",
+    smtplib.SMTPNotSupportedError("STARTTLS extension not supported by server."): "check CODER_EMAIL_TLS_STARTTLS",
+    smtplib.SMTPNotSupportedError(
+        "SMTP AUTH extension not supported by server."
+    ): "check CODER_EMAIL_TLS_STARTTLS (SMTP",
+    smtplib.SMTPServerDisconnected("Connection unexpectedly closed"): "is TLS right for this port?",
+    smtplib.SMTPException(
+        "No suitable authentication method found."
+    ): "refused: No suitable authentication method found.",
+    ssl.SSLError(
+        1, "[SSL: WRONG_VERSION_NUMBER] wrong version number"
+    ): "is CODER_EMAIL_FORCE_TLS right for this port?",
+    ConnectionRefusedError(111, "Connection refused"): "cannot be reached: Connection refused",
+    socket.gaierror(-2, "Name or service not known"): "cannot be reached: Name or service not known",
+    TimeoutError("timed out"): "cannot be reached: timed out",
+}
+"""Errors of Python's client, and parts of their explanations."""
+
+
+@pytest.mark.parametrize("error", FAULTS, ids=lambda error: str(error)[:30])
+def test_mail_fault_names_cause(error: Any) -> None:
+    reason = explain_mail_fault(error, ServerConfig(email_smarthost=ADDRESS, email_auth_username="post"))
+    assert FAULTS[error] in reason and f"the mail server {ADDRESS} " in f"{reason} "
+    assert not re.search(r"Errno|\(\d+, b'", reason)
+
+
+def test_mail_settings_name_files(tmp_path: Path) -> None:
+    """A file that cannot be used is not a refusal of the mail server."""
+    missing, broken = str(tmp_path / "missing"), tmp_path / "broken.pem"
+    broken.write_text("no certificate")
+    context = Authority(tmp_path).server_context("mail.example.com")
+    with mail_server(context) as (box, address):
+        starttls: dict[str, Any] = {"email_tls_starttls": True, "email_tls_skip_verify": True}
+        for settings, reason in (
+            ({**SIGNED_IN, "email_auth_password_file": missing}, f"{missing} cannot be read: No such file"),
+            ({**starttls, "email_tls_ca_cert_file": missing}, f"{missing} cannot be read: No such file"),
+            ({**starttls, "email_tls_ca_cert_file": str(broken)}, f"{broken} has no usable certificate"),
+            ({**starttls, "email_tls_cert_file": str(broken)}, f"{broken} has no usable certificate"),
+            ({"email_from": ""}, "'from' address not defined: set CODER_EMAIL_FROM"),
+        ):
+            with pytest.raises(delivery.UndeliveredError, match=f"^{re.escape(reason)}"):
+                send(address, **settings)
+        assert box.mails == []
+
+
+def test_mail_server_with_ipv6_address() -> None:
+    with mail_server(host="::1") as (box, address):
+        send(address)
+        assert address.startswith("[::1]:") and len(box.mails) == 1
 
 
 def configure(world: World, **settings: Any) -> None:

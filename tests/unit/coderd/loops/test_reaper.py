@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.provisioning import job_endings, reaping
 from coder.coderd.services.provisioning.reaping import reap
+from coder.coderd.store.engine.availability import Availability
 from coder.coderd.store.provisioning.jobs import JobRow
+from coder.coderd.store.workspaces import system_builds
 from coder.rpc.errors import RpcError
-from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_version
+from coder.rpc.proto import provisionerd_pb2 as pd
+from tests.kit.provisioners.scripted_provisioner import connected_daemon, ended, new_template, new_version
 from tests.kit.server.server_in_process import running_coderd
 
 DAEMONS = "/api/v2/organizations/default/provisionerdaemons?offline=true"
@@ -44,6 +49,97 @@ async def test_hung_and_pending_jobs_are_reaped() -> None:
         result = (await world.get(f"/api/v2/templateversions/{waiting['id']}")).json()["job"]
         assert "pending for 30 minutes" in result["error"]
         assert result["started_at"] == result["completed_at"]
+
+
+STEP = 60.0
+"""Seconds between two looks."""
+
+
+@pytest.mark.parametrize(
+    ("steps", "counts"),
+    [
+        pytest.param([], False, id="the server has just started"),
+        pytest.param([("pass", STEP)], True, id="nothing happened"),
+        pytest.param([("pass", STEP + 5)], True, id="a busy machine"),
+        pytest.param([("pass", 400)], False, id="the server was stopped"),
+        pytest.param([("pass", STEP), ("pass", STEP)], False, id="a look failed"),
+        pytest.param([("set", 600), ("pass", STEP)], False, id="the database's clock was set forward"),
+        pytest.param([("set", -600), ("pass", STEP)], False, id="the database's clock was set back"),
+        pytest.param([("pass", STEP - 10), ("fail", 0), ("pass", 10)], False, id="the database failed just now"),
+        pytest.param([("fail", 0), ("pass", STEP)], True, id="the database failed earlier"),
+    ],
+)
+def test_silence_counts_only_while_listening(steps: list[tuple[str, float]], counts: bool) -> None:
+    wall, elapsed = FakeClock(), FakeClock()
+    availability = Availability(elapsed.monotonic)
+    context: Any = SimpleNamespace(clock=wall, db=SimpleNamespace(availability=availability))
+    attention = reaping.Attention(context)
+    if steps:
+        assert not attention.look()
+        attention.expect(STEP)
+    for what, seconds in steps:
+        if what == "fail":
+            availability.failed(OSError())
+            continue
+        wall.advance(seconds)
+        if what == "pass":
+            elapsed.advance(seconds)
+    assert attention.look() is counts
+
+
+async def test_job_survives_stop_of_server() -> None:
+    """Its daemon reports again before the reaper judges: a stop of ten minutes is no silence of the daemon."""
+    clock = FakeClock(datetime.now(UTC))
+    async with running_coderd(first_user=True, clock=clock) as world:
+        version = await new_version(world)
+        async with connected_daemon(world) as daemon:
+            job = await daemon.acquire()
+            attention = reaping.Attention(world.ctx)
+            attention.look()
+            attention.expect(STEP)
+            clock.advance(timedelta(minutes=10).total_seconds())
+            assert not attention.look()
+            attention.expect(reaping.LISTENING)
+            await daemon.update(job)
+            clock.advance(reaping.LISTENING)
+            assert attention.look()
+            assert await reap(world.ctx) == []
+            await daemon.complete_import(job)
+        assert (await ended(world, f"/api/v2/templateversions/{version['id']}"))["job"]["status"] == "succeeded"
+
+
+async def test_late_state_of_hung_build_is_kept() -> None:
+    """A daemon that stood still reports what its Terraform created meanwhile; a newer build goes before."""
+    clock = FakeClock(datetime.now(UTC))
+    async with running_coderd(first_user=True, clock=clock) as world:
+        template = await new_template(world)
+        async with connected_daemon(world) as daemon:
+            await daemon.complete_import(await daemon.acquire())
+            await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
+            made = await world.post("/api/v2/users/me/workspaces", {"template_id": template["id"], "name": "dev"})
+            workspace = made.json()
+
+            async def report_late(job: Any, state: bytes) -> None:
+                with pytest.raises(RpcError, match="job already completed"):
+                    await daemon.fail(job, "late", workspace_build=pd.FailedJob.WorkspaceBuild(state=state))
+
+            async def state_of(build: str) -> bytes:
+                return await world.ctx.db.read(system_builds.get_state, UUID(build))
+
+            first = await daemon.acquire()
+            clock.advance(timedelta(minutes=5).total_seconds())
+            assert len(await reap(world.ctx)) == 1
+            await report_late(first, b'{"late": 1}')
+            assert await state_of(workspace["latest_build"]["id"]) == b'{"late": 1}'
+            path = f"/api/v2/workspaces/{workspace['id']}/builds"
+            newer = (await world.post(path, {"transition": "stop"})).json()
+            await report_late(first, b'{"late": 2}')
+            assert await state_of(workspace["latest_build"]["id"]) == b'{"late": 1}'
+            second = await daemon.acquire()
+            assert second.workspace_build.state == b'{"late": 1}'
+            await daemon.complete_build(second, state=b"{}")
+            await report_late(second, b'{"late": 3}')
+            assert await state_of(newer["id"]) == b"{}"
 
 
 async def test_unreapable_job_blocks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,8 @@ def test_every_duty_has_a_process(count: int) -> None:
     assert all(duties.count(duty) == 1 for duty in DUTIES - {"http"})
 
 
-def test_only_api_processes_overlap() -> None:
-    assert {spec.name for spec in processes_of(2) if spec.overlaps} == {"api-1", "api-2"}
+def test_only_process_of_daemons_retires() -> None:
+    assert {spec.name for spec in processes_of(2) if spec.retires} == {"loops"}
 
 
 @pytest.mark.parametrize(("count", "limit"), [(2, 10), (4, 10), (3, 30), (16, 100)])

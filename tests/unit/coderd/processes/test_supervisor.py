@@ -169,6 +169,7 @@ async def test_hangup_replaces_processes_in_place(tmp_path: Path) -> None:
 
         async def replaced() -> bool:
             assert (await server.client.get("/healthz")).status_code == 200  # at every moment
+            assert sorted(server.pids()) == NAMES, "a successor starts before its predecessor stops"
             return "all processes were replaced" in server.log.read_text() and await server.ready() == 5
 
         await until(replaced, server)

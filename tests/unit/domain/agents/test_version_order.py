@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from coder.domain.agents.version_order import is_newer
+from coder.domain.agents.version_order import canonical, is_newer, is_version
 
 IN_ORDER = (
     "v2.9.9",
@@ -45,3 +45,12 @@ def test_build_metadata_is_ignored() -> None:
 def test_invalid_version_is_never_newer(odd: str) -> None:
     assert not is_newer(odd, "v2.34.0")
     assert not is_newer("v2.34.0", odd)
+    assert not is_version(odd) and canonical(odd) == odd
+
+
+@pytest.mark.parametrize("version", [*IN_ORDER, "v2.34.0+abc"])
+def test_leading_v_may_be_omitted(version: str) -> None:
+    bare = version.removeprefix("v")
+    assert is_version(version) and is_version(bare)
+    assert canonical(version) == canonical(bare) == version
+    assert not is_newer(version, bare) and not is_newer(bare, version)

@@ -23,6 +23,25 @@ def test_read_and_written_again(text: str, host: str, port: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("mail.example.com", "mail.example.com", 587),
+        ("mail.example.com:25", "mail.example.com", 25),
+        ("[2001:db8::1]", "2001:db8::1", 587),
+        ("[2001:db8::1]:25", "2001:db8::1", 25),
+    ],
+)
+def test_missing_port_has_default(text: str, host: str, port: int) -> None:
+    assert read_endpoint(text, default_port=587) == HostPort(host, port)
+
+
+@pytest.mark.parametrize("text", ["", ":25", "mail:", "2001:db8::1", "a b"])
+def test_default_port_excuses_nothing_else(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no host|1 to 65535|brackets|neither"):
+        read_endpoint(text, default_port=587)
+
+
+@pytest.mark.parametrize(
     ("text", "why"),
     [
         ("", "no port"),

@@ -100,6 +100,31 @@ def test_too_long_query_is_refused() -> None:
     assert refused == FieldRefusal("q", "Query must not be longer than 8192 characters")
 
 
+def test_long_pattern_is_refused() -> None:
+    terms = parse_query(f"name:{'a' * 256}", "q")
+    assert (terms.pattern("name"), terms.refusals()) == ("a" * 256, [])
+    terms = parse_query(f"name:{'%' * 257}", "q")
+    assert terms.pattern("name") == ""
+    assert terms.refusals() == [FieldRefusal("name", 'Query param "name" must not be longer than 256 characters')]
+
+
+@pytest.mark.parametrize("separator", [",", " param:"])
+def test_many_patterns_are_refused(separator: str) -> None:
+    terms = parse_query("param:" + separator.join("a" * 32), "q")
+    assert (len(terms.patterns("param", str)), terms.refusals()) == (32, [])
+    terms = parse_query("param:" + separator.join("a" * 33), "q")
+    assert terms.patterns("param", str) == []
+    detail = 'Query param "param" must not have more than 32 values, found 33'
+    assert terms.refusals() == [FieldRefusal("param", detail)]
+
+
+def test_long_pattern_of_list_is_refused() -> None:
+    terms = parse_query(f"param:a,{'%' * 257}", "q")
+    assert terms.patterns("param", str) == []
+    detail = 'Query param "param" has invalid values: must not be longer than 256 characters'
+    assert terms.refusals() == [FieldRefusal("param", detail)]
+
+
 LISTS: dict[str, tuple[Callable[[Terms], list[Any]], tuple[str, ...], str]] = {
     "uuids": (lambda terms: terms.uuids("key"), ("x", "yy"), "invalid UUID length: 1\ninvalid UUID length: 2"),
     "choices": (

@@ -102,8 +102,9 @@ async def test_fetched_once_and_used(tmp_path: Path) -> None:
 )
 async def test_invalid_downloads_are_rejected(tmp_path: Path, pages: dict[str, bytes], message: str) -> None:
     async with site(pages) as (url, _):
-        with pytest.raises(DownloadFailed, match=message):
-            await download(url, tmp_path)
+        with pytest.raises(DownloadFailed, match=message) as caught:
+            await download(url.replace("://", "://user:s3cret@"), tmp_path)
+        assert "s3cret" not in str(caught.value)
         with pytest.raises(TerraformMissing, match="could not be downloaded either"):
             await find_binary("terraform", {"PATH": ""}, lambda: download(url, tmp_path))
         with pytest.raises(TerraformMissing, match="'/not/there' is not an executable"):

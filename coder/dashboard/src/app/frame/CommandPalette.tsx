@@ -21,6 +21,7 @@ import { toast } from "../../ui/toast";
 import { ACTIONS, MAIN } from "./nav";
 import { PaletteActions } from "./PaletteActions";
 import { commandOf } from "./palette-commands";
+import { signOut } from "./sign-out";
 import type { NavItem } from "../../features/navigation/nav-item";
 import { ACCOUNT } from "../../pages/account/nav";
 import { ADMIN } from "./nav-admin";
@@ -90,10 +91,13 @@ export function rank(item: string, typed: string): number {
 export function CommandPalette({
   origin,
   onClose,
+  onHelp,
 }: {
   /** The element that had the focus before. */
   origin: HTMLElement | null;
   onClose: () => void;
+  /** Opens the list of shortcuts. */
+  onHelp?: () => void;
 }) {
   useFocusReturnOnUnmount(origin);
   const [text, setText] = useState("");
@@ -146,13 +150,15 @@ export function CommandPalette({
         value={text}
         onValueChange={(next) => {
           setText(next);
-          list.current?.scrollTo(0, 0);
+          if (list.current) list.current.scrollTop = 0;
         }}
-        placeholder="Search workspaces, templates and pages…"
+        placeholder="Search, or type a command such as: stop my-workspace"
         className="h-12 w-full border-b border-line bg-transparent px-4 text-lg outline-none"
       />
       <Command.List ref={list} className="max-h-[50vh] overflow-y-auto p-1.5">
-        <Command.Empty className="px-3 py-6 text-center text-muted">No results</Command.Empty>
+        <Command.Empty className="px-3 py-6 text-center text-muted">
+          {command ? "No workspace matches this command now" : "No results"}
+        </Command.Empty>
         {command ? (
           <Command.Group heading="Commands" className={GROUP}>
             <RightsOfList list={workspaceList}>
@@ -192,19 +198,48 @@ export function CommandPalette({
               <NewFrom key={template.id} template={template} go={go} />
             ))}
         </Command.Group>
-        <Command.Group heading="Appearance" className={GROUP}>
-          {typed === "" ? null : <Themes onClose={onClose} />}
-        </Command.Group>
-        <Command.Group heading="Pages" className={GROUP}>
-          {pages(MAIN)}
-          {pages(ACTIONS)}
-          {pages(ACCOUNT)}
-        </Command.Group>
-        <Command.Group heading="Administration" className={GROUP}>
-          {pages(ADMIN)}
-          {pages(DEPLOYMENT.flatMap((group) => group.items))}
-          {pages(organizationPages(homes))}
-        </Command.Group>
+        {/* A command acts on workspaces: a page that happens to match must not be chosen by Enter. */}
+        {command ? null : (
+          <>
+            <Command.Group heading="Appearance" className={GROUP}>
+              {typed === "" ? null : <Themes onClose={onClose} />}
+            </Command.Group>
+            <Command.Group heading="Pages" className={GROUP}>
+              {pages(MAIN)}
+              {pages(ACTIONS)}
+              {pages(ACCOUNT)}
+            </Command.Group>
+            <Command.Group heading="Administration" className={GROUP}>
+              {pages(ADMIN)}
+              {pages(DEPLOYMENT.flatMap((group) => group.items))}
+              {pages(organizationPages(homes))}
+            </Command.Group>
+            <Command.Group heading="Help" className={GROUP}>
+              {onHelp ? (
+                <Command.Item
+                  className={ITEM}
+                  value="keyboard shortcuts help keys commands"
+                  onSelect={() => {
+                    onClose();
+                    onHelp();
+                  }}
+                >
+                  Keyboard shortcuts
+                </Command.Item>
+              ) : null}
+              <Command.Item
+                className={ITEM}
+                value="sign out log out logout"
+                onSelect={() => {
+                  onClose();
+                  void signOut();
+                }}
+              >
+                Sign out
+              </Command.Item>
+            </Command.Group>
+          </>
+        )}
       </Command.List>
     </Command.Dialog>
   );
@@ -213,14 +248,14 @@ export function CommandPalette({
 function Themes({ onClose }: { onClose: () => void }) {
   const queries = useQueryClient();
   const settings = useQuery(myAppearance).data;
-  const choose = async (theme: string) => {
+  const choose = async (theme: "dark" | "light" | "system") => {
     if (!settings) return;
     const terminal_font = settings.terminal_font || DEFAULT_FONT;
-    const next = { ...settings, terminal_font, theme_mode: "single", theme_preference: theme };
+    const next = { ...settings, terminal_font, ...themeSettings(theme, settings) };
     const saved = await put<UserAppearanceSettings>("/api/v2/users/me/appearance", next);
     setServerData(queries, myAppearance.queryKey, saved);
   };
-  return ["dark", "light"].map((theme) => (
+  return (["dark", "light", "system"] as const).map((theme) => (
     <Command.Item
       key={theme}
       className={ITEM}
@@ -235,6 +270,20 @@ function Themes({ onClose }: { onClose: () => void }) {
       Switch to {theme} theme
     </Command.Item>
   ));
+}
+
+/** The settings of a theme; the system's follows its light and dark mode. */
+function themeSettings(
+  theme: "dark" | "light" | "system",
+  settings: UserAppearanceSettings,
+): Partial<UserAppearanceSettings> {
+  if (theme !== "system") return { theme_mode: "single", theme_preference: theme };
+  return {
+    theme_mode: "sync",
+    theme_preference: "auto",
+    theme_light: settings.theme_light || "light",
+    theme_dark: settings.theme_dark || "dark",
+  };
 }
 
 /**

@@ -35,7 +35,7 @@ export function DeploymentBar() {
   const answer = useQuery({ ...deploymentStats, enabled: may.viewDeploymentStats });
   const unhealthy =
     useQuery({ ...healthReport, enabled: may.viewDebugInfo }).data?.healthy === false;
-  const unattached = useQuery({ ...unattachedCount, enabled: may.viewDeploymentStats }).data ?? 0;
+  const unattached = useQuery({ ...unattachedCount, enabled: may.viewDeploymentStats }).data;
   const stats = answer.data;
   if (!stats) return null;
   const sessions = SESSIONS.filter(([key]) => stats.session_count[key] > 0);
@@ -61,15 +61,17 @@ export function DeploymentBar() {
                 >
                   <StatusText tone={tone} quiet>
                     {text}:{" "}
-                    {key === "running"
-                      ? Math.max(0, stats.workspaces.running - unattached)
-                      : stats.workspaces[key]}
+                    {key !== "running"
+                      ? stats.workspaces[key]
+                      : unattached === undefined
+                        ? "-"
+                        : Math.max(0, stats.workspaces.running - unattached)}
                   </StatusText>
                 </Link>
               </li>
             ),
           )}
-          {unattached > 0 ? (
+          {unattached ? (
             <li>
               <Link
                 className="hover:underline"
@@ -98,7 +100,7 @@ export function DeploymentBar() {
             ))
           )}
         </Figures>
-        <span className="ml-auto flex items-center gap-1 max-sm:w-full max-sm:justify-between">
+        <span className="ml-auto flex items-center gap-2 max-sm:w-full max-sm:justify-between">
           <span>
             Last aggregated <Ago at={stats.collected_at} />
           </span>

@@ -32,6 +32,8 @@ interface AccessListProps {
   /** A search result. */
   results: readonly Omit<Entry, "role">[];
   onSearch: (text: string) => void;
+  /** Why there are no results, if the search failed. */
+  searchError?: Error | null;
   onChange: (entry: Omit<Entry, "role">, role: string) => Promise<unknown>;
   readOnly?: boolean;
   emptyText: string;
@@ -44,6 +46,7 @@ export function AccessList({
   roles,
   results: found,
   onSearch,
+  searchError = null,
   onChange,
   readOnly = false,
   emptyText,
@@ -84,6 +87,7 @@ export function AccessList({
               onSearch={onSearch}
               options={choices}
               placeholder="Search for user or group"
+              empty={searchError ? `The search failed: ${searchError.message}` : "No results"}
             />
           </div>
           <div className="w-36">

@@ -40,6 +40,7 @@ export function PersonSearch({ exclude: without, onAdd, organization }: PersonSe
     placeholderData: keepPreviousData,
     enabled: organization !== undefined,
   });
+  const { error } = organization === undefined ? allUsers : inside;
   const people: readonly Person[] =
     organization === undefined
       ? (allUsers.data?.users ?? [])
@@ -68,7 +69,7 @@ export function PersonSearch({ exclude: without, onAdd, organization }: PersonSe
           onChange={setChosen}
           onSearch={setText}
           placeholder="User email or username"
-          empty="No users found"
+          empty={error ? `Failed to search users: ${error.message}` : "No users found"}
           options={offered.map((person) => ({
             value: person.id,
             text: person.username,

@@ -3,7 +3,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
-import { remove, seg } from "../../api/client";
+import { reasonOf, removeIfPresent, seg } from "../../api/client";
 import { sessionsOf } from "../../api/queries/account";
 import type { User, UserSession } from "../../api/types";
 import { Ago } from "../../ui/Ago";
@@ -14,6 +14,7 @@ import { Confirm } from "../../ui/Confirm";
 import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { toast } from "../../ui/toast";
+import { LastUsed } from "../session/LastUsed";
 import { programName } from "./user-agents";
 import { plural } from "../../lib/words";
 
@@ -32,11 +33,18 @@ export function Sessions({ user }: { user?: User }) {
   const [ending, setEnding] = useState<readonly UserSession[]>([]);
   const others = (sessionList.data ?? []).filter((session) => !session.current);
   const end = async () => {
-    try {
-      for (const session of ending)
-        await remove(`/api/v2/users/${seg(user?.id ?? "me")}/keys/${seg(session.id)}`);
-    } finally {
-      await queries.invalidateQueries({ queryKey: sessions.queryKey }); // also after a failure: some may have ended
+    const results = await Promise.allSettled(
+      ending.map((session) =>
+        removeIfPresent(`/api/v2/users/${seg(user?.id ?? "me")}/keys/${seg(session.id)}`),
+      ),
+    );
+    await queries.invalidateQueries({ queryKey: sessions.queryKey }); // also after a failure: some have ended
+    const left = ending.filter((_, index) => results[index]?.status === "rejected");
+    const failure = results.find((result) => result.status === "rejected");
+    if (failure) {
+      setEnding(left);
+      if (ending.length === 1) throw failure.reason;
+      throw new Error(`Not ended: ${left.map(describe).join(", ")}. ${reasonOf(failure.reason)}`);
     }
     toast.done(plural(ending.length, "Session ended.", `${ending.length} sessions ended.`));
   };
@@ -87,7 +95,7 @@ export function Sessions({ user }: { user?: User }) {
                   "in use now"
                 ) : Date.parse(session.last_used) > 0 ? (
                   <>
-                    last used <Ago at={session.last_used} />
+                    last used <LastUsed at={session.last_used} />
                   </>
                 ) : (
                   "never used"

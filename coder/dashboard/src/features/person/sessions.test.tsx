@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
-import { visit } from "../../test/world";
+import { Refusal, visit, type Answers } from "../../test/world";
 import { Sessions } from "./Sessions";
 
 const FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
@@ -18,7 +18,7 @@ const session = (id: string, ip_address: string, current = false, user_agent = "
   scopes: ["coder:all"],
 });
 
-function open() {
+function open(answers: Answers = {}) {
   let sessions = [
     session("here", "10.0.0.1", true),
     session("laptop", "10.0.0.2", false, FIREFOX),
@@ -32,6 +32,7 @@ function open() {
     "GET /api/v2/users/me/sessions": () => sessions,
     "DELETE /api/v2/users/me/keys/laptop": endSession("laptop"),
     "DELETE /api/v2/users/me/keys/phone": endSession("phone"),
+    ...answers,
   });
 }
 
@@ -66,4 +67,15 @@ it("ends all other sessions", async () => {
       "/api/v2/users/me/keys/phone",
     ]),
   );
+});
+
+it("counts a session that is gone as ended, and names one that is not", async () => {
+  open({
+    "DELETE /api/v2/users/me/keys/laptop": new Refusal(404, "Not found."),
+    "DELETE /api/v2/users/me/keys/phone": new Refusal(500, "Busy."),
+  });
+  await userEvent.click(await screen.findByRole("button", { name: "End other sessions…" }));
+  await userEvent.click(await screen.findByRole("button", { name: "End sessions" }));
+  expect(await screen.findByText("Not ended: from 10.0.0.3. Busy.")).toBeVisible();
+  expect(screen.getByText("End the session from 10.0.0.3?")).toBeVisible();
 });

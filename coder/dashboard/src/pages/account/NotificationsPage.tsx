@@ -69,8 +69,10 @@ export function NotificationsPage() {
           }}
         />
       ) : null}
-      {!failed && (preferences.isPending || system.isPending) ? <SkeletonRows rows={6} /> : null}
-      {!failed && preferences.data && system.data ? (
+      {!failed && (preferences.isPending || system.isPending || custom.isPending) ? (
+        <SkeletonRows rows={6} />
+      ) : null}
+      {!failed && preferences.data && system.data && custom.data ? (
         templates.length === 0 ? (
           <Empty icon={Bell} title="No notifications">
             This deployment sends no notifications.
@@ -140,7 +142,7 @@ function Groups({
               <Switch
                 label={`All of ${group}`}
                 hideLabel
-                checked={on > 0}
+                checked={on === items.length}
                 onChange={(enabled) =>
                   void change(Object.fromEntries(items.map((item) => [item.id, !enabled])))
                 }

@@ -121,8 +121,8 @@ function Profile({ me }: { me: User }) {
 }
 
 function About({ me }: { me: User }) {
-  const all = useQuery(organizations).data ?? [];
-  const own = all.filter((organization) => me.organization_ids.includes(organization.id));
+  const all = useQuery(organizations).data;
+  const own = all?.filter((organization) => me.organization_ids.includes(organization.id));
   return (
     <Section title="Account details">
       <Facts
@@ -144,8 +144,11 @@ function About({ me }: { me: User }) {
           ],
           [
             "Organizations",
-            own.map((organization) => organization.display_name || organization.name).join(", ") ||
-              "none",
+            own === undefined
+              ? "-"
+              : own
+                  .map((organization) => organization.display_name || organization.name)
+                  .join(", ") || "none",
           ],
           [
             "User ID",

@@ -98,7 +98,9 @@ function Events({ editable }: { editable: boolean }) {
   );
   if (system.isLoadingError)
     return <Failure error={system.error} retry={() => void system.refetch()} />;
-  if (system.isPending) return <SkeletonRows rows={6} />;
+  if (custom.isLoadingError)
+    return <Failure error={custom.error} retry={() => void custom.refetch()} />;
+  if (system.isPending || custom.isPending) return <SkeletonRows rows={6} />;
   return (
     <Stack>
       {paused !== undefined ? (
@@ -122,7 +124,7 @@ function Events({ editable }: { editable: boolean }) {
           title="Neither mail nor a webhook is configured: users see notifications in their inbox only."
         />
       ) : null}
-      {byGroup([...system.data, ...(custom.data ?? [])]).map(([group, templates]) => (
+      {byGroup([...system.data, ...custom.data]).map(([group, templates]) => (
         <Section key={group} title={group} padded={false}>
           <ul className="divide-y divide-line">
             {templates.map((template) => (

@@ -12,7 +12,7 @@ import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Confirm } from "../../ui/Confirm";
 import { FormProblems, useSettingsForm } from "../../ui/forms/conflict";
-import { Failure } from "../../ui/Failure";
+import { Failure, LoadFailure } from "../../ui/Failure";
 import { Switch } from "../../ui/forms/Toggle";
 import { TextField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
@@ -66,7 +66,8 @@ function SyncForm({
   editable: boolean;
 }) {
   const queries = useQueryClient();
-  const orgs = useQuery(organizations).data ?? [];
+  const organizationList = useQuery(organizations);
+  const orgs = organizationList.data ?? [];
   const form = useSettingsForm(
     () => get<OrganizationSyncSettings>(SETTINGS),
     fields,
@@ -110,6 +111,7 @@ function SyncForm({
           title="Mappings"
           description="Names without a mapping are ignored. Users leave an organization when the claim no longer contains its name."
         >
+          <LoadFailure query={organizationList} title="Failed to load the organizations" />
           <MappingEditor
             noun="organization"
             testId="idp-org"

@@ -16,7 +16,7 @@ import {
 import { buildInfo } from "../../api/queries/session";
 import { Ago } from "../../ui/Ago";
 import { Facts, Section } from "../../ui/Card";
-import { Failure } from "../../ui/Failure";
+import { Failure, LoadFailure } from "../../ui/Failure";
 import { Skeleton } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack, TextLink } from "../../ui/Page";
@@ -47,7 +47,8 @@ export function OverviewPage() {
   const stats = useQuery({ ...deploymentStats, enabled: may.viewDeploymentStats });
   const info = useQuery(buildInfo).data;
   const available = useQuery(safeExperiments).data ?? [];
-  const enabledExperiments = useQuery(experiments).data ?? [];
+  const experimentList = useQuery(experiments);
+  const enabledExperiments = experimentList.data ?? [];
   if (may.known && !may.viewDeploymentConfig)
     return <PermissionDenied subject="the deployment's settings" />;
   const experimentRow = config.data?.options.find((option) => option.flag === "experiments");
@@ -57,6 +58,7 @@ export function OverviewPage() {
       enabledExperiments.includes(name),
     ]),
   );
+  const unknown = stats.isLoadingError ? "-" : undefined;
   const shown = SHOWN.flatMap(
     (flag) => config.data?.options.filter((option) => option.flag === flag) ?? [],
   );
@@ -88,13 +90,17 @@ export function OverviewPage() {
                   key={key}
                   name={text}
                   to={`/workspaces?filter=${encodeURIComponent(filter)}`}
-                  value={stats.data?.workspaces[key]}
+                  value={stats.data?.workspaces[key] ?? unknown}
                 />
               ))}
             </dl>
             <dl className="mt-5 grid grid-cols-5 gap-4 border-t border-line pt-4 max-lg:grid-cols-3 max-sm:grid-cols-2">
               {SESSIONS.map(([key, text]) => (
-                <Figure key={key} name={`${text} open`} value={stats.data?.session_count[key]} />
+                <Figure
+                  key={key}
+                  name={`${text} open`}
+                  value={stats.data?.session_count[key] ?? unknown}
+                />
               ))}
               <Figure
                 name="Median latency"
@@ -103,7 +109,7 @@ export function OverviewPage() {
                     ? stats.data.workspaces.connection_latency_ms.P50 < 0
                       ? "-"
                       : `${Math.round(stats.data.workspaces.connection_latency_ms.P50)} ms`
-                    : undefined
+                    : unknown
                 }
               />
             </dl>
@@ -114,7 +120,7 @@ export function OverviewPage() {
         <Section
           title="Experiments"
           description={
-            enabledExperiments.length === 0 ? (
+            !experimentList.data ? null : enabledExperiments.length === 0 ? (
               <>
                 No experiments are enabled. Enable them with{" "}
                 <code className="whitespace-nowrap">--experiments</code>.
@@ -127,7 +133,8 @@ export function OverviewPage() {
             )
           }
         >
-          {experimentRow ? (
+          <LoadFailure query={experimentList} title="Failed to load the experiments" />
+          {experimentRow && experimentList.data ? (
             <OptionTable
               label="Experiments"
               options={[{ ...experimentRow, value: experimentFlags }]}
@@ -144,11 +151,11 @@ export function OverviewPage() {
         >
           {config.data ? (
             <OptionTable label="Settings" options={shown} />
-          ) : (
+          ) : config.isPending ? (
             <div className="p-4">
               <Skeleton className="h-32" />
             </div>
-          )}
+          ) : null}
         </Section>
         <Section title="This server">
           <Facts
@@ -176,11 +183,16 @@ function NewRelease() {
   if (!found || found.current) return null;
   return (
     <Notice kind="info" title={`Coder ${found.version} is available`}>
-      Read its{" "}
-      <a href={found.url} target="_blank" rel="noreferrer noopener">
-        release notes
-      </a>
-      . Run <code className="whitespace-nowrap">coder upgrade</code> on the server to see what
+      {found.url && (
+        <>
+          Read its{" "}
+          <a href={found.url} target="_blank" rel="noreferrer noopener">
+            release notes
+          </a>
+          .{" "}
+        </>
+      )}
+      Run <code className="whitespace-nowrap">coder upgrade</code> on the server to see what
       changes.
     </Notice>
   );
@@ -230,15 +242,18 @@ function DailyUsers() {
             nothing="No user has connected to a workspace yet."
           />
         </Suspense>
-      ) : (
+      ) : answer.isPending ? (
         <Skeleton className="h-56" />
+      ) : (
+        <p className="text-muted">No user has connected to a workspace yet.</p>
       )}
     </Section>
   );
 }
 
 function Accounts() {
-  const counts = useQuery(userStatusCounts).data;
+  const answer = useQuery(userStatusCounts);
+  const counts = answer.data;
   const times = useMemo(
     () => (counts?.["active"] ?? []).map((entry) => Date.parse(entry.date)),
     [counts],
@@ -257,7 +272,8 @@ function Accounts() {
         .filter((line) => line.values.length > 0),
     [counts],
   );
-  if (times.length === 0) return null;
+  if (times.length === 0)
+    return <LoadFailure query={answer} title="Failed to load the accounts by status" />;
   return (
     <Section title="Accounts" description="By status, per day.">
       <Suspense fallback={<Skeleton className="h-56" />}>

@@ -16,6 +16,13 @@ it("names a newer release and its notes", async () => {
   );
 });
 
+it("links no notes that the list does not name", async () => {
+  const check = { current: false, version: "v2.36.0", url: "" };
+  visit([{ path: "/", element: <OverviewPage /> }], "/", answers(check));
+  expect(await screen.findByText("Coder v2.36.0 is available")).toBeVisible();
+  expect(screen.queryByRole("link", { name: "release notes" })).toBeNull();
+});
+
 it("says nothing about the server's own release", async () => {
   const check = { current: true, version: "v2.34.0", url: "https://example.com" };
   visit([{ path: "/", element: <OverviewPage /> }], "/", answers(check));

@@ -61,7 +61,7 @@ export function DatabasePage() {
         <Facts
           items={[
             ["Reachable", <YesNo key="r" yes={part.reachable} />],
-            ["Latency", `${part.latency_ms} ms`],
+            ["Latency", part.reachable ? `${part.latency_ms} ms` : "-"],
             ["Warning threshold", `${part.threshold_ms} ms`],
           ]}
         />

@@ -22,15 +22,17 @@ export function InboxPage() {
   const inbox = useInfiniteQuery(inboxPages(only ? "unread" : "all"));
   const actions = useInboxActions();
   const messages = inbox.data?.pages.flatMap((page) => page.notifications) ?? [];
-  const count = inbox.data?.pages[0]?.unread_count ?? 0;
+  const count = inbox.data?.pages[0]?.unread_count;
   return (
     <Narrow>
       <PageHead
         title="Inbox"
-        description={count === 0 ? "No unread messages" : `${count} unread`}
+        description={
+          count === undefined ? "\u00a0" : count === 0 ? "No unread messages" : `${count} unread`
+        }
         actions={
           <>
-            <Button icon={<CheckCheck />} disabled={count === 0} onClick={actions.readAll}>
+            <Button icon={<CheckCheck />} disabled={!count} onClick={actions.readAll}>
               Mark all as read
             </Button>
             <ButtonLink to="/settings/notifications" icon={<Settings />}>

@@ -14,7 +14,7 @@ import type { GroupSyncSettings, RoleSyncSettings } from "../../api/types";
 import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { FormProblems, useSettingsForm } from "../../ui/forms/conflict";
-import { Failure } from "../../ui/Failure";
+import { Failure, LoadFailure } from "../../ui/Failure";
 import { Switch } from "../../ui/forms/Toggle";
 import { TextField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
@@ -119,7 +119,8 @@ function useSave(view: OrganizationView, kind: "groups" | "roles") {
 
 function GroupForm({ view, settings }: { view: OrganizationView; settings: GroupSyncSettings }) {
   const save = useSave(view, "groups");
-  const groups = useQuery(groupsOf(view.organization.name)).data ?? [];
+  const groupList = useQuery(groupsOf(view.organization.name));
+  const groups = groupList.data ?? [];
   const form = useSettingsForm(
     () => get<GroupSyncSettings>(pathOf(view, "groups")),
     groupFields,
@@ -163,6 +164,7 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
           title="Mappings"
           description="Members are added to the mapped groups instead of a group with the claim’s name."
         >
+          <LoadFailure query={groupList} title="Failed to load the groups" />
           <MappingEditor
             noun="group"
             testId="group"
@@ -192,7 +194,8 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
 
 function RoleForm({ view, settings }: { view: OrganizationView; settings: RoleSyncSettings }) {
   const save = useSave(view, "roles");
-  const roles = useQuery(organizationRoles(view.organization.name)).data ?? [];
+  const roleList = useQuery(organizationRoles(view.organization.name));
+  const roles = roleList.data ?? [];
   const form = useSettingsForm(
     () => get<RoleSyncSettings>(pathOf(view, "roles")),
     roleFields,
@@ -219,6 +222,7 @@ function RoleForm({ view, settings }: { view: OrganizationView; settings: RoleSy
           title="Mappings"
           description="Names without a mapping are ignored. Roles assigned by hand are removed at sign-in."
         >
+          <LoadFailure query={roleList} title="Failed to load the roles" />
           <MappingEditor
             noun="role"
             testId="role"

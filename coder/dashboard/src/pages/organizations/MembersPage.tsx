@@ -47,8 +47,10 @@ function Members({ view }: { view: OrganizationView }) {
     placeholderData: keepPreviousData,
   });
   const roles = useQuery(organizationRoles(organization.name)).data ?? [];
-  const groups =
-    useQuery({ ...groupsOf(organization.name), enabled: may.viewGroups === true }).data ?? [];
+  const groups = useQuery({
+    ...groupsOf(organization.name),
+    enabled: may.viewGroups === true,
+  }).data;
   const queries = useQueryClient();
   const [leaving, setLeaving] = useState<Member | null>(null);
   const changed = () =>
@@ -76,6 +78,7 @@ function Members({ view }: { view: OrganizationView }) {
             header: "Groups",
             extra: true,
             cell: (row) => {
+              if (!groups) return <span className="text-muted">-</span>;
               const ownGroups = groups.filter(
                 (group) =>
                   group.id !== organization.id &&

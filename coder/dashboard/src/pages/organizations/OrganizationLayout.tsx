@@ -8,6 +8,7 @@ import { organizations } from "../../api/queries/session";
 import { SidePage } from "../../features/navigation/SidePage";
 import { Avatar } from "../../ui/Avatar";
 import { Button } from "../../ui/Button";
+import { LoadFailure } from "../../ui/Failure";
 import { Loading } from "../../ui/Loading";
 import { Menu, MenuItem, MenuLabel, MenuSeparator } from "../../ui/Menu";
 import { NotFoundPage } from "../../ui/NotFoundPage";
@@ -20,6 +21,9 @@ import {
 
 export function OrganizationLayout() {
   const view = useOrganization();
+  const list = useQuery(organizations);
+  if (list.isLoadingError)
+    return <LoadFailure query={list} title="Failed to load the organizations" />;
   if (view === null) return <Loading />;
   if (view === undefined) return <NotFoundPage />;
   const groups = organizationPages(view.home, view.may);

@@ -5,7 +5,7 @@ import { Navigate, useParams } from "react-router";
 import { organizationChecks, type OrganizationPermissions } from "../../api/permissions";
 import { post } from "../../api/client";
 import { organizations } from "../../api/queries/session";
-import { Failure } from "../../ui/Failure";
+import { Failure, LoadFailure } from "../../ui/Failure";
 import { Loading } from "../../ui/Loading";
 import { PermissionDenied } from "../../ui/PermissionDenied";
 import { MembersPage } from "./MembersPage";
@@ -27,6 +27,7 @@ export function OrganizationsPage() {
   });
   if (all.isLoadingError) return <Failure error={all.error} retry={() => void all.refetch()} />;
   if (all.isPending || checks.some((check) => check.isPending)) return <Loading />;
+  const unchecked = checks.find((check) => check.isLoadingError);
   const pages = ordered.flatMap((candidate, index) =>
     organizationPages(`/organizations/${candidate.name}`, checks[index]?.data ?? {}).flatMap(
       (group) => group.items,
@@ -35,6 +36,8 @@ export function OrganizationsPage() {
   const first = pages[0];
   return first ? (
     <Navigate to={first.to} replace />
+  ) : unchecked ? (
+    <LoadFailure query={unchecked} title="Failed to load your permissions" />
   ) : (
     <PermissionDenied subject="the organizations' settings" />
   );

@@ -10,6 +10,7 @@ import type { Organization, WorkspaceSharingSettings } from "../../api/types";
 import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Confirm } from "../../ui/Confirm";
+import { LoadFailure } from "../../ui/Failure";
 import { Checkbox } from "../../ui/forms/Toggle";
 import { RadioCards } from "../../ui/forms/RadioCards";
 import { Notice } from "../../ui/Notice";
@@ -114,16 +115,16 @@ function Settings({ view }: { view: OrganizationView }) {
 
 function DefaultRoles({ view }: { view: OrganizationView }) {
   const { organization } = view;
-  const roles = (useQuery(organizationRoles(organization.name)).data ?? []).filter(
-    (role) => role.assignable,
-  );
+  const list = useQuery(organizationRoles(organization.name));
+  const roles = (list.data ?? []).filter((role) => role.assignable);
   const { value: chosen, choose } = useChoice(organization.default_org_member_roles, {
     send: (next) =>
       patch(`/api/v2/organizations/${organization.id}`, { default_org_member_roles: next }),
     seen: ["organizations"],
     failed: "Failed to update the roles",
   });
-  if (roles.length === 0) return null;
+  if (roles.length === 0)
+    return <LoadFailure query={list} title="Failed to load the roles of new members" />;
   return (
     <Section
       title="Default roles of new members"
@@ -158,12 +159,14 @@ const SHARING_CHOICES = [
 
 function Sharing({ view }: { view: OrganizationView }) {
   const { organization } = view;
-  const settings = useQuery(sharingSettings(organization.id)).data;
+  const answer = useQuery(sharingSettings(organization.id));
+  const settings = answer.data;
   const queries = useQueryClient();
   const [pending, setPending] = useState<
     WorkspaceSharingSettings["shareable_workspace_owners"] | null
   >(null);
-  if (!settings) return null;
+  if (!settings)
+    return <LoadFailure query={answer} title="Failed to load the setting of workspace sharing" />;
   const change = async (owners: WorkspaceSharingSettings["shareable_workspace_owners"]) => {
     await patch(`/api/v2/organizations/${organization.id}/settings/workspace-sharing`, {
       shareable_workspace_owners: owners,

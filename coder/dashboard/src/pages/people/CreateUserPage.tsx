@@ -10,7 +10,7 @@ import { authMethods, organizations } from "../../api/queries/session";
 import type { AuthMethods, User } from "../../api/types";
 import { Button, ButtonLink } from "../../ui/Button";
 import { Section } from "../../ui/Card";
-import { Failure } from "../../ui/Failure";
+import { Failure, LoadFailure } from "../../ui/Failure";
 import { Combobox, type Choice } from "../../ui/forms/Combobox";
 import { Checkbox } from "../../ui/forms/Toggle";
 import { TextField } from "../../ui/forms/Field";
@@ -46,9 +46,8 @@ export function CreateUserPage() {
   const [createdUser, setCreatedUser] = useState<{ username: string; password: string } | null>(
     null,
   );
-  const assignable = (useQuery({ ...siteRoles, enabled: may.updateUsers }).data ?? []).filter(
-    (role) => role.assignable,
-  );
+  const roleList = useQuery({ ...siteRoles, enabled: may.updateUsers });
+  const assignable = (roleList.data ?? []).filter((role) => role.assignable);
   const form = useForm(START, async ({ roles, ...values }) => {
     const service = values.login_type === "service";
     // A quick user must not be rejected because of data that is still loading.
@@ -168,6 +167,7 @@ export function CreateUserPage() {
               </Stack>
             </Section>
           ) : null}
+          <LoadFailure query={roleList} title="Failed to load the roles" />
           {assignable.length > 0 ? (
             <Section
               title="Roles"

@@ -8,7 +8,7 @@ import { versionPresets } from "../../api/queries/templates";
 import type { CreateTaskRequest, Task, Template } from "../../api/types";
 import { Button } from "../../ui/Button";
 import { Card } from "../../ui/Card";
-import { Failure } from "../../ui/Failure";
+import { Failure, LoadFailure } from "../../ui/Failure";
 import { SelectField, TextArea } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
 import { keyOf } from "../../ui/keys";
@@ -34,12 +34,14 @@ export function NewTask({ templates }: { templates: readonly Template[] }) {
   );
   const { values, set, problem } = form;
   const version = templates.find((item) => item.id === values.template)?.active_version_id ?? "";
-  const presets = useQuery({ ...versionPresets(version), enabled: version !== "" }).data ?? [];
+  const presetList = useQuery({ ...versionPresets(version), enabled: version !== "" });
+  const presets = presetList.data ?? [];
   const { missing } = useExternalAuth(version, "me");
   return (
     <Card className="p-4">
       <form onSubmit={form.submit} className="flex flex-col gap-3" aria-label="New task">
         {form.error ? <Failure error={form.error} /> : null}
+        <LoadFailure query={presetList} title="Failed to load the presets of the template" />
         <TextArea
           label="Prompt your AI agent to start a task"
           rows={3}

@@ -15,7 +15,7 @@ import { ButtonLink, IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";
-import { Failure } from "../../ui/Failure";
+import { Failure, LoadFailure } from "../../ui/Failure";
 import { FilterBar, useListAddress } from "../../ui/lists/FilterBar";
 import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
@@ -106,6 +106,7 @@ export function TasksPage() {
             <p className="text-muted">{NO_TASKS}</p>
           )
         ) : null}
+        <LoadFailure query={able} title="Failed to load the templates for tasks" />
         {able.data && !some ? (
           <Notice
             kind="info"

@@ -22,8 +22,9 @@ export function PrebuildsPage() {
   useTitle(template.name, "Prebuilds");
   const queries = useQueryClient();
   const presets = useQuery(versionPresets(version.id));
-  const query = `owner:prebuilds template:${template.name}`;
-  const ready = useQuery({ ...workspaces(query, 1), retry: false }).data;
+  const query = `owner:prebuilds template:${template.name} organization:${template.organization_name}`;
+  const list = useQuery({ ...workspaces(query, 1), retry: false });
+  const ready = list.data;
   const [confirming, setConfirming] = useState(false);
   if (presets.isPending) return <SkeletonRows rows={2} />;
   if (presets.isLoadingError)
@@ -49,7 +50,9 @@ export function PrebuildsPage() {
         title="Prebuilt workspaces"
         description={
           ready === undefined
-            ? " "
+            ? list.isLoadingError
+              ? "It is unknown how many are ready to claim."
+              : " "
             : ready.count === 0
               ? "None ready to claim."
               : `${ready.count} ready to claim.`

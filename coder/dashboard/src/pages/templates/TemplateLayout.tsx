@@ -21,7 +21,7 @@ import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
 import { ButtonLink, IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
-import { Failure } from "../../ui/Failure";
+import { Failure, LoadFailure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
 import { Notice } from "../../ui/Notice";
@@ -131,12 +131,16 @@ function TemplateMenu({
     ) ?? [];
   const [deleting, setDeleting] = useState(false);
   const home = useTemplateHome(template);
-  const usage =
-    useQuery({
-      ...workspaces(`template:${template.name}`, 1, 1),
-      enabled: deleting,
-      refetchInterval: false,
-    }).data?.count ?? 0;
+  const users = useQuery({
+    ...workspaces(
+      `template:${template.name} organization:${template.organization_name}`, // templates may be namesakes
+      1,
+      1,
+    ),
+    enabled: deleting,
+    refetchInterval: false,
+  });
+  const usage = users.data?.count ?? 0;
   if (!may.update && !may.remove) return null;
   return (
     <>
@@ -199,6 +203,7 @@ function TemplateMenu({
         }}
       >
         <p>Its versions and settings are deleted. This cannot be undone.</p>
+        <LoadFailure query={users} title="It is unknown whether workspaces use this template" />
         {usage > 0 ? (
           <Notice
             kind="warning"

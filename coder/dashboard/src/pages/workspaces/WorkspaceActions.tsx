@@ -4,6 +4,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { CloudDownload, Play, RotateCw, Square } from "lucide-react";
 import { lazy, Suspense, useState, type ReactNode } from "react";
 
+import { ApiError } from "../../api/client";
 import { useWorkspaceRights } from "../../api/permissions";
 import { versionParameters } from "../../api/queries/templates";
 import { buildParameters } from "../../api/queries/workspaces";
@@ -51,15 +52,22 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
   const run = (act: () => Promise<unknown>) =>
     build.mutate(() => openForValues(workspace, startVersion(workspace), act), { onError: failed });
   const parametersOf = (version: string) =>
-    queries.ensureQueryData(versionParameters(version)).catch(() => []);
+    queries.ensureQueryData(versionParameters(version)).catch((error: unknown) => {
+      // A user of a shared workspace may not read its template: the server checks the values.
+      if (error instanceof ApiError && (error.status === 403 || error.status === 404)) return [];
+      throw error;
+    });
   const isEphemeral = async () =>
     (await parametersOf(startVersion(workspace))).some((parameter) => parameter.ephemeral);
-  const start = async () => {
-    if (await isEphemeral()) setConfirming("start");
+  const begin = (act: (ephemeral: boolean) => void) => () =>
+    void isEphemeral().then(act, (error: unknown) =>
+      toast.failed("Failed to load the template’s parameters", error),
+    );
+  const start = begin((ephemeral) => {
+    if (ephemeral) setConfirming("start");
     else run(() => startWorkspace(workspace));
-  };
-  const restart = async () =>
-    setConfirming((await isEphemeral()) ? "ephemeral restart" : "restart");
+  });
+  const restart = begin((ephemeral) => setConfirming(ephemeral ? "ephemeral restart" : "restart"));
   const update = async () => {
     const [parameters, values] = await Promise.all([
       parametersOf(workspace.template_active_version_id),
@@ -82,6 +90,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
     external ? null : (
       <Button
         icon={icon}
+        variant={label === "Start" && possible && !workspace.outdated ? "primary" : "secondary"}
         data-testid={testId}
         disabled={!possible || build.isPending}
         onClick={act}
@@ -108,9 +117,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
         </span>
       ) : (
         <>
-          {may.start
-            ? button("Start", <Play />, "workspace-start", () => void start(), canStart)
-            : null}
+          {may.start ? button("Start", <Play />, "workspace-start", start, canStart) : null}
           {may.start && canStart && !external ? (
             <Suspense fallback={null}>
               <BuildOptions
@@ -136,7 +143,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
                 "Restart",
                 <RotateCw />,
                 "workspace-restart-button",
-                () => void restart(),
+                restart,
                 status === "running",
               )
             : null}

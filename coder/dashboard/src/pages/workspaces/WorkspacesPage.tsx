@@ -49,13 +49,15 @@ const STATUSES = Object.entries(STATUS)
 
 function useMenus(): FilterMenu[] {
   const may = usePermissions();
-  const templateList = useQuery(templates()).data ?? [];
+  const templateList = new Map(
+    (useQuery(templates()).data ?? []).map((template) => [template.name, template]),
+  ); // the term finds all of one name
   const orgs = useQuery(organizations).data ?? [];
   return [
     {
       term: "template",
       label: "Template",
-      options: templateList.map((template) => ({
+      options: [...templateList.values()].map((template) => ({
         value: template.name,
         text: template.display_name || template.name,
         icon: <Avatar name={template.name} src={template.icon} size="xs" square />,

@@ -8,8 +8,6 @@ import { cx } from "../cx";
 interface ToggleProps {
   label: ReactNode;
   hint?: ReactNode;
-  /** Visible to screen readers only. */
-  hideLabel?: boolean;
   checked: boolean;
   onChange: (checked: boolean) => void;
   disabled?: boolean;
@@ -41,7 +39,7 @@ export function Checkbox({
   disabled,
   testId,
   id: given,
-}: Omit<ToggleProps, "hideLabel">) {
+}: ToggleProps) {
   const own = useId();
   const id = given ?? own;
   return (
@@ -64,8 +62,17 @@ export function Checkbox({
 }
 
 /** A checkbox that is a button with that role, and an input in its form: scripts click buttons. */
-export function ButtonCheckbox({ label, hint, checked, onChange, disabled = false }: ToggleProps) {
-  const id = useId();
+export function ButtonCheckbox({
+  label,
+  hint,
+  checked,
+  onChange,
+  disabled = false,
+  testId,
+  id: given,
+}: ToggleProps) {
+  const own = useId();
+  const id = given ?? own;
   return (
     <div className="flex items-start gap-2.5">
       <RadixCheckbox.Root
@@ -73,6 +80,7 @@ export function ButtonCheckbox({ label, hint, checked, onChange, disabled = fals
         checked={checked}
         onCheckedChange={(on) => onChange(on === true)}
         disabled={disabled}
+        data-testid={testId}
         aria-describedby={hint ? `${id}-hint` : undefined}
         className={cx(
           "mt-0.5 grid size-4 shrink-0 place-items-center rounded-sm border border-line-strong bg-surface",
@@ -99,7 +107,10 @@ export function Switch({
   disabled = false,
   testId,
   id: given,
-}: ToggleProps) {
+}: ToggleProps & {
+  /** The label is visible to screen readers only. */
+  hideLabel?: boolean;
+}) {
   const own = useId();
   const id = given ?? own;
   return (

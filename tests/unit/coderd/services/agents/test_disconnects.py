@@ -104,6 +104,18 @@ async def test_only_newest_presence_ends() -> None:
         assert [item["ended"] for item in await disconnects(scene)] == ["closed"]
 
 
+async def test_clock_set_back_hides_no_absence() -> None:
+    """The last sign of life of a presence is in the future, by the database's clock."""
+    async with workspace_world() as scene:
+        db, now = scene.world.ctx.db, datetime.now(UTC)
+        current = await db.read(system_agents.get_current_agent, UUID(str(scene.agent_id)))
+        assert current is not None
+        stay = new_uuid()
+        await db.run(connections._mark_connected, now + timedelta(hours=1), current, stay, "2.10", now)
+        await db.run(connections._mark_disconnected, now, current, stay, "silent")
+        assert await _status(scene, "disconnected")
+
+
 async def _mark_connected(tx: Any, agent_id: UUID, then: datetime) -> None:
     await agent_store.mark_connected(tx, agent_id, new_uuid(), then, api_version="2.10")
 

@@ -21,6 +21,7 @@ from coder.coderd.services.foundation.sibling_messages import (
     serve_messages,
     splice,
 )
+from tests.kit.descriptors import spare_descriptors
 
 
 @contextlib.asynccontextmanager
@@ -65,6 +66,20 @@ async def test_unknown_kind_is_not_taken(tmp_path: Path) -> None:
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         assert pipe.read() == b""  # the receiver has closed its copy
+
+
+async def test_descriptor_without_room_is_not_taken(tmp_path: Path) -> None:
+    """The sender keeps the connection that it could not pass on."""
+    reading, writing = os.pipe()
+    async with listening_at(tmp_path, connection=_never) as path:
+        with spare_descriptors(2), pytest.raises(SiblingAwayError):  # for both ends of the message's connection
+            await send_message(path, SiblingMessage("connection"), b"", writing)
+    os.close(writing)
+    os.close(reading)
+
+
+async def _never(_head: SiblingMessage, _data: bytes, _descriptor: int, _stream: trio.SocketStream) -> None:
+    raise AssertionError("a message was taken without its descriptor")
 
 
 async def test_absent_process_is_reported(tmp_path: Path) -> None:

@@ -89,6 +89,8 @@ def test_file_adds_regions(tmp_path: Path) -> None:
 
 async def test_url_without_map_prevents_start() -> None:
     async with running_coderd() as other:
-        with pytest.raises(CoderError, match="no relay map at"):
-            async with running_coderd(derp_config_url=f"{other.url}/healthz"):
+        address = other.url.replace("://", "://user:s3cret@")
+        with pytest.raises(CoderError, match="no relay map at") as caught:
+            async with running_coderd(derp_config_url=f"{address}/healthz"):
                 pass
+        assert "s3cret" not in str(caught.value)

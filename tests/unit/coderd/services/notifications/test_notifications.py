@@ -181,7 +181,7 @@ async def _refused_once(world: World) -> bool:
     """Compare with the reason: the retry is due after the end of the attempt, which comes after the mail server's
     reply.
     """
-    return any(row[2].startswith("the mail server refused") for row in await world.ctx.db.read(_states))
+    return any(row[2].endswith(" refused: 451 later") for row in await world.ctx.db.read(_states))
 
 
 async def _arrived(box: Mailbox, count: int) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from coder.api.site.deployment import UpdateCheckResponse
 from coder.base.errors import CoderError
 from coder.base.version import BUILD_VERSION
 from coder.coderd.loops import release_check
+from coder.coderd.services.site import release_check as service
 from coder.coderd.services.site.release_check import ReleaseCheck
 from tests.kit.programs.releases import Mirror
 from tests.kit.server.server_in_process import running_coderd
@@ -29,7 +32,7 @@ async def test_newest_release_is_reported(tmp_path: Path) -> None:
         assert (await world.get(PATH, token="")).json() == OWN
         mirror.add("v2.35.0")
         assert await release_check.turn(ctx, ctx.log) == release_check.INTERVAL
-        found = {"current": False, "version": "v2.35.0", "url": "https://github.com/coder/coder"}
+        found = {"current": False, "version": "v2.35.0", "url": ""}
         assert (await world.get(PATH, token="")).json() == found
         mirror.add("v2.36.0", notes_url="https://example.com/notes")
         mirror.add("v3.0.0-rc.1")
@@ -43,6 +46,31 @@ async def test_newest_release_is_reported(tmp_path: Path) -> None:
         (tmp_path / "releases.json").write_text('{"releases": []}')
         assert not await check.refresh()
         assert (await world.get(PATH, token="")).json() == OWN
+
+
+@pytest.mark.parametrize(
+    ("folder", "notes_url"),
+    [
+        ("v2.35.0", ""),
+        ("https://mirror.internal/v2.35.0", ""),
+        ("https://mirror.internal/v2.35.0", "https://example.com/notes"),
+    ],
+)
+async def test_answer_never_names_the_mirror(folder: str, notes_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = {"releases": [{"version": "2.35.0", "folder": folder, "notes_url": notes_url}]}
+    content = json.dumps(listed).encode()
+    monkeypatch.setattr(service, "read_location", lambda *_: content)
+    ctx: Any = SimpleNamespace(config=SimpleNamespace(release_list="https://mirror.internal/releases.json"))
+    check = ReleaseCheck(ctx)
+    assert await check.refresh()
+    assert check.answer() == UpdateCheckResponse(current=False, version="v2.35.0", url=notes_url)
+
+
+async def test_login_in_the_list_is_refused() -> None:
+    ctx: Any = SimpleNamespace(config=SimpleNamespace(release_list="https://user:s3cret@mirror/releases.json"))
+    with pytest.raises(CoderError, match="contains a user name or password") as caught:
+        await ReleaseCheck(ctx).refresh()
+    assert "s3cret" not in f"{caught.value} {caught.value.hint}" and "mounted folder" in caught.value.hint
 
 
 @pytest.mark.parametrize(

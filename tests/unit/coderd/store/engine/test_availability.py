@@ -7,7 +7,13 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from coder.base.clock import FakeClock
-from coder.coderd.store.engine.availability import Availability, DatabaseAwayError, means_unavailable
+from coder.base.errors import DATABASE_AWAY, find_outage
+from coder.coderd.store.engine.availability import (
+    Availability,
+    DatabaseAwayError,
+    means_temporary,
+    means_unavailable,
+)
 
 
 def test_outage_counts_from_first_failure() -> None:
@@ -63,6 +69,42 @@ def _wrapped(cause: Exception, *, invalidated: bool = False) -> DBAPIError:
 )
 def test_errors_distinguish_outage_and_refusal(error: Exception, away: bool) -> None:
     assert means_unavailable(error) is away
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (asyncpg.DiskFullError(), "the database has no room left on its disk"),
+        (asyncpg.OutOfMemoryError(), "the database has no memory left"),
+        (asyncpg.TooManyConnectionsError(), "the database accepts no more connections"),
+        (asyncpg.InsufficientResourcesError(), "the database lacks a resource of its machine"),
+        (asyncpg.UniqueViolationError(), ""),
+        (asyncpg.ConfigurationLimitExceededError(), ""),
+    ],
+)
+def test_shortage_is_temporary_and_named(error: Exception, message: str) -> None:
+    clock = FakeClock()
+    availability = Availability(clock.monotonic)
+    for raised in (error, _wrapped(error)):
+        assert means_temporary(raised) is bool(message)
+        if message:
+            availability.failed(raised)
+            assert DatabaseAwayError(raised).message == availability.shortage() == message
+            assert find_outage(DatabaseAwayError(raised)) not in {"", DATABASE_AWAY}
+    assert availability.away_for() == 0, "it answers"
+    clock.advance(61)
+    assert availability.shortage() == ""
+
+
+def test_reliability_counts_from_last_failure() -> None:
+    clock = FakeClock()
+    availability = Availability(clock.monotonic)
+    assert availability.reliable_for() == float("inf")
+    for error in (OSError(), asyncpg.DiskFullError()):
+        availability.failed(error)
+        availability.answered()
+        clock.advance(5)
+        assert availability.reliable_for() == 5
 
 
 def test_reason_stays_out_of_causes() -> None:

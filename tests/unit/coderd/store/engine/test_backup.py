@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import text
 
 from coder.base.config import Inputs
-from coder.base.errors import CoderError
+from coder.base.errors import CoderError, explain_error
 from coder.coderd.config.reading import server_config
 from coder.coderd.store.engine import backup, postgres
 from coder.coderd.store.engine.database import open_database
@@ -127,7 +127,7 @@ def test_damaged_or_newer_backups_are_refused(tmp_path: Path) -> None:
         (tmp_path / "bad").write_bytes(data)
         with pytest.raises(CoderError) as refused:
             backup.read_backup(tmp_path / "bad", tmp_path / "out")
-        assert refused.value.code == "bad_backup"
+        assert refused.value.code == "bad_backup" and "ReadError" not in explain_error(refused.value)
     for empty in (dataclasses.replace(valid, rows={}), dataclasses.replace(valid, revision="")):
         write(empty)
         with pytest.raises(CoderError, match="contains no deployment"):
@@ -135,6 +135,11 @@ def test_damaged_or_newer_backups_are_refused(tmp_path: Path) -> None:
     write(dataclasses.replace(valid, revision="9999", version="v99"))
     with pytest.raises(CoderError, match=r"newer release \(v99, schema 9999\)"):
         backup.read_backup(file, tmp_path / "out")
+
+
+async def test_missing_directory_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CoderError, match=f"^there is no directory {tmp_path}/none$"):
+        await backup.write_backup("", tmp_path / "none/new.backup", backup.Programs(tmp_path), "")
 
 
 async def test_the_commands(home: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,14 @@ import pytest
 import trio
 from sqlalchemy import text
 
+from coder.base.errors import CoderError
 from coder.coderd.store.engine.availability import DatabaseAwayError
 from coder.coderd.store.engine.database import Tx, open_database
+from coder.coderd.store.engine.migrate import wait_for_database
 from coder.coderd.store.engine.postgres_cluster import cluster_of, find_account, make_folder, temporary_root
 from coder.coderd.store.engine.postgres_process import spawn_options
+from coder.coderd.store.site import site_settings
+from tests.kit.agents.scripted_agent import eventually
 from tests.kit.free_ports import free_port
 from tests.kit.stand_ins.certificates import Authority
 
@@ -37,6 +43,15 @@ class TlsServer:
     cert: str
     key: str
     sockets: Path
+    authority: Authority
+    data: Path
+    process: subprocess.Popen[bytes]
+
+    def serve(self, shift: timedelta) -> None:
+        """Let new connections get a certificate that is valid around another day."""
+        self.authority.shift = shift
+        place_certificate(self.authority, self.data)
+        self.process.send_signal(signal.SIGHUP)
 
     def url(self, login: str, **query: str) -> str:
         pairs = "&".join(f"{name}={value}" for name, value in query.items())
@@ -55,11 +70,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsServer]:
         options = spawn_options(cluster)
         initdb = [str(programs / "initdb"), "-D", str(cluster.data), "-U", "coder", "--auth=trust", "--no-sync"]
         subprocess.run(initdb, check=True, capture_output=True, **options)
-        for name, source in zip(("server.crt", "server.key"), authority.issue("localhost"), strict=True):
-            target = cluster.data / name
-            target.write_bytes(Path(source).read_bytes())
-            target.chmod(0o600)
-            make_owned(target, account)
+        place_certificate(authority, cluster.data)
         (cluster.data / "root.crt").write_bytes(Path(authority.file).read_bytes())
         make_owned(cluster.data / "root.crt", account)
         (cluster.data / "pg_hba.conf").write_text(_RULES)
@@ -81,10 +92,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsServer]:
         try:
             cert, key = authority.issue("coder")
             trio.run(make_person, f"postgresql://coder@/postgres?host={cluster.sockets}&port={port}")
-            yield TlsServer(port, authority.file, Authority(other).file, cert, key, cluster.sockets)
+            foreign = Authority(other).file
+            yield TlsServer(port, authority.file, foreign, cert, key, cluster.sockets, authority, cluster.data, process)
         finally:
             process.terminate()
             process.wait()
+
+
+def place_certificate(authority: Authority, data: Path) -> None:
+    for name, source in zip(("server.crt", "server.key"), authority.issue("localhost"), strict=True):
+        target = data / f"{name}.new"
+        target.write_bytes(Path(source).read_bytes())
+        target.chmod(0o600)
+        make_owned(target, find_account())
+        target.replace(data / name)
 
 
 def make_owned(path: Path, account: Any) -> None:
@@ -176,3 +197,32 @@ async def test_untrusted_server_is_refused(server: TlsServer, query: dict[str, s
     filled = {name: value.format(other=server.other_ca) for name, value in query.items()}
     with pytest.raises(Exception, match=problem):
         await ask(server.url("person:p@ss:w/rd", **filled), USES_TLS)
+
+
+async def test_expired_certificate_is_named(server: TlsServer) -> None:
+    """Open connections go on, and a renewed certificate is accepted."""
+    url = server.url("person:p@ss:w/rd", sslmode="verify-full", sslrootcert=server.ca)
+
+    async def problem() -> str:
+        try:
+            async with open_database(url) as database:
+                await wait_for_database(database)
+        except CoderError as error:
+            return error.message
+        return ""
+
+    async with open_database(url, pool_size=1) as database:
+        await database.read(site_settings.ping)
+        try:
+            server.serve(-timedelta(days=3))
+            message = await eventually(problem)
+            assert message.startswith("the certificate of the PostgreSQL server at localhost:")
+            assert message.endswith("is not accepted: certificate has expired")
+            await database.read(site_settings.ping)
+        finally:
+            server.serve(timedelta())
+
+        async def is_accepted() -> bool:
+            return not await problem()
+
+        await eventually(is_accepted)

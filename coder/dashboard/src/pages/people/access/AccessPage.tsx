@@ -1,12 +1,12 @@
 // The access review of one user: roles and groups with their origin, shares, and everything that acts
 // for the user. Each part obeys its own rule: what the viewer may not see says so.
-import { useQuery, type UseQueryResult } from "@tanstack/react-query";
+import { useQuery, useQueryClient, type UseQueryResult } from "@tanstack/react-query";
 import { ShieldOff } from "lucide-react";
 import { useState, type ReactNode } from "react";
 import { useParams } from "react-router";
 
 import { seg } from "../../../api/client";
-import { authorizationCheck, useChecks, usePermissions } from "../../../api/permissions";
+import { authorizationCheck, useCheckAnswer, usePermissions } from "../../../api/permissions";
 import {
   authorizedApps,
   myGroups,
@@ -28,7 +28,7 @@ import { Loading, Skeleton } from "../../../ui/Loading";
 import { PageHead, Stack, TextLink } from "../../../ui/Page";
 import { PermissionDenied } from "../../../ui/PermissionDenied";
 import { useTitle } from "../../../ui/title";
-import { groupOrigin, roleOrigin, sessionName } from "./access";
+import { groupOrigin, roleOrigin, sessionName, type Listed } from "./access";
 import { RevokeAll } from "./RevokeAll";
 
 const LIST = "/deployment/users";
@@ -59,35 +59,55 @@ function Review({ user }: { user: User }) {
   const [revoking, setRevoking] = useState(false);
   const organizations = useQuery(organizationsOf(user.id));
   const groups = useQuery(myGroups(user.id));
-  const received = useQuery(workspaces(`shared_with_user:${user.id}`, 1, SHARES));
-  const given = useQuery(workspaces(`owner:${user.username} shared:true`, 1, SHARES));
+  const receivedFilter = `shared_with_user:${user.id}`;
+  const givenFilter = `owner:${user.username} shared:true`;
+  const received = useQuery(workspaces(receivedFilter, 1, SHARES));
+  const given = useQuery(workspaces(givenFilter, 1, SHARES));
   // Asked first: the server lists no tokens and no sessions to a viewer who may see none of them.
-  const rights = useChecks(["access", user.id], {
+  const checks = useCheckAnswer(["access", user.id], {
     keys: authorizationCheck("api_key", "read", { owner_id: user.id }),
     consents: authorizationCheck("oauth2_app_code_token", "read", { owner_id: user.id }),
   });
-  const tokens = useQuery({ ...tokensOf(user.id), enabled: rights.keys === true });
-  const sessions = useQuery({ ...sessionsOf(user.id), enabled: rights.keys === true });
-  const devices = useQuery({ ...wireguardClients(user.id), enabled: rights.keys === true });
-  const enabledExperiments = useQuery(experiments).data;
+  const rights = checks.data;
+  const tokens = useQuery({ ...tokensOf(user.id), enabled: rights?.keys === true });
+  const sessions = useQuery({ ...sessionsOf(user.id), enabled: rights?.keys === true });
+  const devices = useQuery({
+    ...wireguardClients(user.id),
+    enabled: rights?.keys === true,
+    refetchInterval: false, // a refused list would be requested without end
+  });
+  const experimentList = useQuery(experiments);
+  const enabledExperiments = experimentList.data;
   const noApplications =
     enabledExperiments !== undefined &&
     !["oauth2", "*"].some((name) => enabledExperiments.includes(name));
   const apps = useQuery({
     ...authorizedApps(user.id),
-    enabled: rights.consents === true && enabledExperiments !== undefined && !noApplications,
+    enabled: rights?.consents === true && enabledExperiments !== undefined && !noApplications,
   });
-  const hiddenKeys = rights.keys === false ? NO_PERMISSION : undefined;
+  const unchecked = checks.isLoadingError ? checks.error.message : undefined;
+  const hiddenKeys = rights?.keys === false ? NO_PERMISSION : unchecked;
   const hiddenConsents =
-    rights.consents === false ? NO_PERMISSION : noApplications ? NO_APPLICATIONS : undefined;
-  const known = [tokens, sessions, devices].every((part) => !part.isPending);
+    rights?.consents === false
+      ? NO_PERMISSION
+      : noApplications
+        ? NO_APPLICATIONS
+        : (unchecked ?? (experimentList.isLoadingError ? experimentList.error.message : undefined));
+  const known =
+    hiddenKeys !== undefined || [tokens, sessions, devices].every((part) => part.isFetched);
+  const queries = useQueryClient();
+  const listed = <T,>(part: UseQueryResult<T[]>, load: () => Promise<T[]>): Listed<T> => ({
+    items: part.data,
+    problem: hiddenKeys ?? part.error?.message ?? "",
+    load: rights?.keys === true ? load : null,
+  });
   return (
     <>
       <PageHead
         icon={<Avatar name={user.username} src={user.avatar_url} size="lg" />}
         title={`Access of ${user.username}`}
         crumbs={[["Users", LIST], [user.username], ["Access"]]}
-        description="What this user may do, where it comes from, and what acts for the user."
+        description="What this user may do, where it comes from, and what acts for the user, as far as you may see it."
         actions={
           may.updateUsers && may.endAnySession && user.id !== me.id ? (
             <Button
@@ -122,7 +142,7 @@ function Review({ user }: { user: User }) {
             }))}
           />
         </Section>
-        <Part title="Organizations" part={organizations} empty="No organization.">
+        <Part title="Organizations" part={organizations} empty="No organization that you may see.">
           {(list) =>
             list.map((organization) => ({
               key: organization.id,
@@ -132,7 +152,7 @@ function Review({ user }: { user: User }) {
             }))
           }
         </Part>
-        <Part title="Groups" part={groups} empty="No group.">
+        <Part title="Groups" part={groups} empty="No group that you may see.">
           {(list) =>
             list.map((group) => ({
               key: group.id,
@@ -142,10 +162,20 @@ function Review({ user }: { user: User }) {
             }))
           }
         </Part>
-        <Part title="Workspaces shared with this user" part={received} empty="None.">
+        <Part
+          title="Workspaces shared with this user"
+          part={received}
+          empty="None that you may see."
+          rest={(page) => <Unlisted page={page} filter={receivedFilter} />}
+        >
           {sharedRows}
         </Part>
-        <Part title="Own workspaces shared with others" part={given} empty="None.">
+        <Part
+          title="Own workspaces shared with others"
+          part={given}
+          empty="None that you may see."
+          rest={(page) => <Unlisted page={page} filter={givenFilter} />}
+        >
           {sharedRows}
         </Part>
         <Part title="Tokens" part={tokens} hidden={hiddenKeys} empty="No token.">
@@ -204,9 +234,13 @@ function Review({ user }: { user: User }) {
         onClose={() => setRevoking(false)}
         user={user}
         credentials={{
-          tokens: tokens.data ?? [],
-          sessions: sessions.data ?? [],
-          devices: devices.data ?? [],
+          tokens: listed(tokens, () => queries.fetchQuery({ ...tokensOf(user.id), staleTime: 0 })),
+          sessions: listed(sessions, () =>
+            queries.fetchQuery({ ...sessionsOf(user.id), staleTime: 0 }),
+          ),
+          devices: listed(devices, () =>
+            queries.fetchQuery({ ...wireguardClients(user.id), staleTime: 0 }),
+          ),
         }}
       />
     </>
@@ -228,6 +262,18 @@ const sharedRows = (page: WorkspacesResponse): Line[] =>
     note: used(workspace.last_used_at),
   }));
 
+/** How many workspaces are not listed, and where they are. */
+function Unlisted({ page, filter }: { page: WorkspacesResponse; filter: string }) {
+  const shown = page.workspaces.length;
+  if (page.count <= shown) return null;
+  return (
+    <p className="border-t border-line px-5 py-3 text-muted">
+      {shown} of {page.count} shown.{" "}
+      <TextLink to={`/workspaces?filter=${encodeURIComponent(filter)}`}>View all</TextLink>
+    </p>
+  );
+}
+
 function used(at: string | null): ReactNode {
   return at && Date.parse(at) > 0 ? (
     <>
@@ -243,6 +289,7 @@ function Part<T>({
   part,
   hidden,
   empty,
+  rest,
   children,
 }: {
   title: string;
@@ -250,6 +297,8 @@ function Part<T>({
   /** Why the part is not shown. */
   hidden?: string | undefined;
   empty: string;
+  /** What the rows leave out. */
+  rest?: (data: T) => ReactNode;
   children: (data: T) => readonly Line[];
 }) {
   return (
@@ -257,9 +306,17 @@ function Part<T>({
       {hidden ? (
         <p className="px-5 py-3 text-muted">Not shown: {hidden}</p>
       ) : part.data !== undefined ? (
-        <Rows rows={children(part.data)} empty={empty} />
+        <>
+          <Rows rows={children(part.data)} empty={empty} />
+          {rest?.(part.data)}
+        </>
       ) : part.isLoadingError ? (
-        <p className="px-5 py-3 text-muted">Not shown: {part.error.message}</p>
+        <p className="flex flex-wrap items-center gap-3 px-5 py-3 text-muted">
+          Not shown: {part.error.message}
+          <Button size="sm" onClick={() => void part.refetch()}>
+            Try again
+          </Button>
+        </p>
       ) : (
         <div className="p-4">
           <Skeleton className="h-5" />

@@ -37,7 +37,11 @@ describe("origin", () => {
 
 it("leaves out steps without an effect", () => {
   const gone = { ...BOB, status: "suspended", roles: [] } as User;
-  expect(revocation(gone, { tokens: [], sessions: [], devices: [] })).toEqual([]);
+  const none = { items: [], problem: "", load: () => Promise.resolve([]) };
+  expect(revocation(gone, { tokens: none, sessions: none, devices: none })).toEqual({
+    steps: [],
+    hidden: [],
+  });
 });
 
 const ANSWERS: Answers = {
@@ -104,6 +108,7 @@ it("lists the steps, then revokes in that order", async () => {
     "Suspend bob",
     "End 1 session",
     "Delete 1 token",
+    "Remove all devices",
     "Remove the site role Auditor",
   ]);
   expect(page.sent).toEqual([]);
@@ -117,4 +122,70 @@ it("lists the steps, then revokes in that order", async () => {
       "PUT /api/v2/users/b/roles",
     ]),
   );
+});
+
+const opensDialog = async () => {
+  const button = await screen.findByRole("button", { name: "Revoke everything…" });
+  await waitFor(() => expect(button).toBeEnabled());
+  await userEvent.click(button);
+  await screen.findByText(/Organizations, groups, shares and workspaces are kept/);
+};
+const confirms = async () => {
+  const name = screen.getByLabelText(/Name of the user/);
+  await userEvent.clear(name);
+  await userEvent.type(name, "bob");
+  await userEvent.click(screen.getByTestId("confirm-button"));
+};
+const deletions = (page: ReturnType<typeof opened>) =>
+  page.sent.filter((request) => request.method === "DELETE").map((request) => request.path);
+
+it("loads a list again that did not load before", async () => {
+  let asked = 0;
+  const page = opened({
+    "GET /api/v2/users/b/wireguard-clients": () =>
+      asked++ === 0 ? new Refusal(500, "Busy.") : [{ id: "d", name: "phone" }],
+    "DELETE /api/v2/users/b/wireguard-clients/d": {},
+  });
+  await opensDialog();
+  expect(screen.getByText(/Remove all devices: the list did not load \(Busy\.\)/)).toBeVisible();
+  await confirms();
+  await waitFor(() => expect(deletions(page)).toContain("/api/v2/users/b/wireguard-clients/d"));
+});
+
+it("names what was not revoked, and repeats it", async () => {
+  let refused = true;
+  const page = opened({
+    "GET /api/v2/users/b/wireguard-clients": [],
+    "DELETE /api/v2/users/b/keys/s": new Refusal(404, "Not found."),
+    "DELETE /api/v2/users/b/keys/t": () => (refused ? new Refusal(500, "Busy.") : {}),
+  });
+  await opensDialog();
+  await confirms();
+  expect(
+    await screen.findByText(/^Not revoked: token robot \(Busy\.\)\. The rest is done/),
+  ).toBeVisible();
+  expect(page.sent.at(-1)?.path).toBe("/api/v2/users/b/roles");
+  refused = false;
+  await userEvent.click(screen.getByTestId("confirm-button"));
+  await waitFor(() => expect(screen.queryByTestId("confirm-button")).toBeNull());
+  expect(deletions(page).filter((path) => path.endsWith("/t"))).toHaveLength(2);
+});
+
+it("says which lists it leaves out", async () => {
+  const page = opened({
+    "POST /api/v2/authcheck": (body: { checks: Record<string, unknown> }) =>
+      Object.fromEntries(Object.keys(body.checks).map((name) => [name, name !== "keys"])),
+  });
+  await opensDialog();
+  for (const name of ["sessions", "tokens", "devices"])
+    expect(screen.getByText(`${name}: you need permission to view them.`)).toBeVisible();
+  await confirms();
+  await waitFor(() => expect(page.sent.at(-1)?.path).toBe("/api/v2/users/b/roles"));
+  expect(deletions(page)).toEqual([]);
+});
+
+it("says that more workspaces are shared than it lists", async () => {
+  const shared = { id: "w", name: "box", owner_name: "ana", last_used_at: "" };
+  opened({ "GET /api/v2/workspaces": { workspaces: [shared], count: 240 } });
+  expect(await screen.findAllByText(/^1 of 240 shown/)).toHaveLength(2);
 });

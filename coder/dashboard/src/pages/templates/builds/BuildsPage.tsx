@@ -52,6 +52,7 @@ export function BuildsPage() {
         padded={false}
       >
         <DataTable
+          bare
           label="Versions"
           data={reports}
           columns={COLUMNS}

@@ -3,6 +3,8 @@ import { useQuery } from "@tanstack/react-query";
 
 import { versionResources, versionVariables } from "../../../api/queries/templates";
 import type { TemplateVersion } from "../../../api/types";
+import { LoadFailure } from "../../../ui/Failure";
+import { SkeletonRows } from "../../../ui/Loading";
 import { Stack } from "../../../ui/Page";
 import { ResourceRow } from "../../../features/workspace/ResourceRow";
 import { VariablesForm } from "../VariablesForm";
@@ -16,6 +18,7 @@ export function Made({ version }: { version: TemplateVersion }) {
     return <p className="text-muted">Build the version to see its resources.</p>;
   return (
     <Stack className="gap-2">
+      <LoadFailure query={answer} title="Failed to load the resources" />
       {(answer.data ?? [])
         .filter((resource) => resource.workspace_transition === "start")
         .map((resource) => (
@@ -34,7 +37,11 @@ export function Variables({
   values: Record<string, string>;
   onChange: (name: string, value: string) => void;
 }) {
-  const variables = useQuery({ ...versionVariables(version.id), retry: false }).data ?? [];
+  const answer = useQuery({ ...versionVariables(version.id), retry: false });
+  if (answer.isPending) return <SkeletonRows rows={1} />;
+  if (answer.isLoadingError)
+    return <LoadFailure query={answer} title="Failed to load the variables" />;
+  const variables = answer.data;
   if (variables.length === 0) return <p className="text-muted">This version has no variables.</p>;
   return (
     <div className="max-w-xl">

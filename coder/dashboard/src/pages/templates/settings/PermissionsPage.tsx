@@ -26,10 +26,11 @@ export function TemplatePermissionsPage() {
   const queries = useQueryClient();
   const [text, setText] = useState("");
   const acl = useQuery(templateAcl(template.id));
-  const available = useQuery({
+  const search = useQuery({
     ...templateAclAvailable(template.id, text),
     placeholderData: keepPreviousData,
-  }).data;
+  });
+  const available = search.data;
   const results: Omit<Entry, "role">[] = [
     ...(available?.groups ?? []).map(groupEntry),
     ...(available?.users ?? []).map((user) => ({
@@ -75,6 +76,7 @@ export function TemplatePermissionsPage() {
               roles={ROLES}
               results={results}
               onSearch={setText}
+              searchError={search.error}
               onChange={change}
               emptyText="Only administrators can use this template. Add a user or a group above."
             />

@@ -18,6 +18,7 @@ import type {
 import { StatusText, Tag, type Tone } from "../../../ui/Badge";
 import { Button, buttonClass, IconButton } from "../../../ui/Button";
 import { Confirm } from "../../../ui/Confirm";
+import { LoadFailure } from "../../../ui/Failure";
 import { toast } from "../../../ui/toast";
 import { terminalPath } from "../paths";
 import { portAddress } from "../../../features/workspace/port-address";
@@ -51,13 +52,15 @@ export function Containers({ workspace, agent, mayConnect }: ContainersProps) {
       resource.agents?.some((other) => other.parent_id === agent.id),
   );
   const query = containers(agent.id);
-  const answer = useQuery({ ...query, enabled: agent.parent_id === null && has }).data;
+  const list = useQuery({ ...query, enabled: agent.parent_id === null && has });
+  const answer = list.data;
   useSocket(answer ? `/api/v2/workspaceagents/${agent.id}/containers/watch` : null, {
     onMessage: (data) =>
       setServerData(queries, query.queryKey, data as WorkspaceAgentListContainersResponse),
   });
   const containerList = answer?.devcontainers ?? [];
-  if (containerList.length === 0) return null;
+  if (containerList.length === 0)
+    return <LoadFailure query={list} title="Failed to load the dev containers" />;
   const path = (devcontainer: WorkspaceAgentDevcontainer) =>
     `/api/v2/workspaceagents/${agent.id}/containers/devcontainers/${devcontainer.id}`;
   const refresh = () => queries.invalidateQueries({ queryKey: query.queryKey });

@@ -28,7 +28,7 @@ import { SharedPort } from "./SharedPort";
 const MANY = 10;
 
 export function PortsButton({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
-  const ports = useQuery(listeningPorts(agent.id)).data?.ports ?? [];
+  const ports = useQuery(listeningPorts(agent.id)).data?.ports;
   return (
     <Popover
       label="Ports"
@@ -36,7 +36,7 @@ export function PortsButton({ workspace, agent }: { workspace: Workspace; agent:
       trigger={
         <Button variant="quiet">
           Open ports
-          <Count value={ports.length} />
+          {ports ? <Count value={ports.length} /> : null}
           <ChevronDown />
         </Button>
       }
@@ -50,12 +50,12 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
   const queries = useQueryClient();
   const viewer = useMe().id;
   const host = useAppBase()?.host ?? "";
-  const template = useQuery(templateById(workspace.template_id)).data;
+  const template = useQuery(templateById(workspace.template_id));
   const ports = useQuery(listeningPorts(agent.id));
   const shares = useQuery(portShares(workspace.id));
   const [protocol, setProtocol] = useState<Protocol>("http");
   const mayShare = useWorkspaceRights(workspace).update;
-  const maxIndex = ORDER.indexOf(template?.max_port_share_level ?? "owner");
+  const maxIndex = ORDER.indexOf(template.data?.max_port_share_level ?? "owner");
   const levels = LEVELS.filter(([level]) => ORDER.indexOf(level) <= maxIndex);
   const agentShares = (shares.data?.shares ?? []).filter(
     (share) => share.agent_name === agent.name,
@@ -177,7 +177,11 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
           <Skeleton className="h-5 w-2/3" />
         ) : shares.isLoadingError ? (
           <Failure error={shares.error} retry={() => void shares.refetch()} />
-        ) : levels.length === 0 && agentShares.length === 0 ? (
+        ) : template.isLoadingError ? (
+          <p className="text-sm text-muted">
+            The limit of the template is unknown: {template.error.message}
+          </p>
+        ) : template.data && levels.length === 0 && agentShares.length === 0 ? (
           <p className="text-sm text-muted">The template allows only the owner to open ports.</p>
         ) : agentShares.length === 0 ? (
           <p className="text-sm text-muted">No ports of this agent are shared.</p>

@@ -8,7 +8,7 @@ import { expect, it } from "vitest";
 
 import type { Workspace } from "../../../api/types";
 import { SignedIn } from "../../../test/world";
-import { Refusal, visit } from "../../../test/world";
+import { Refusal, visit, type Answers } from "../../../test/world";
 import { Toasts } from "../../../ui/toast";
 import { WorkspacesPage } from "../WorkspacesPage";
 import { Banners } from "../Banners";
@@ -147,7 +147,7 @@ function CurrentAddress() {
   return <p>{`at ${pathname}${search}`}</p>;
 }
 
-function open({ of, shown }: Scenario, refusal: Refusal) {
+function open({ of, shown }: Scenario, refusal: Refusal, answers: Answers = {}) {
   return visit(
     [
       {
@@ -185,6 +185,7 @@ function open({ of, shown }: Scenario, refusal: Refusal) {
       "GET /api/v2/templateversions/v2": versions[1],
       "POST /api/v2/workspaces/w/builds": ({ transition }: { transition: string }) =>
         transition === "stop" ? {} : refusal,
+      ...answers,
     },
   );
 }
@@ -216,3 +217,22 @@ it.each(scenarios.filter(({ press: steps }) => !steps.some((step) => step[0] ===
     expect(page.at()).toBe("/");
   },
 );
+
+it.each([
+  { what: "Start", of: workspace("stopped"), buttons: ["Start"] },
+  { what: "Restart", of: workspace("running"), buttons: ["Restart"] },
+  { what: "Update", of: workspace("stopped"), buttons: ["Update…", "Update"] },
+])("$what: does not go on without the template's parameters", async ({ of, buttons }) => {
+  const busy = new Refusal(500, "Database is busy.");
+  const page = open(
+    { of, shown: actions, press: buttons, version: "" },
+    new Refusal(400, "Not reached."),
+    {
+      "GET /api/v2/templateversions/v1/rich-parameters": busy,
+      "GET /api/v2/templateversions/v2/rich-parameters": busy,
+    },
+  );
+  await press(buttons);
+  expect(await screen.findByText("Database is busy.")).toBeVisible();
+  expect(page.sent).toEqual([]);
+});

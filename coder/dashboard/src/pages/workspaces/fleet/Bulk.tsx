@@ -8,10 +8,11 @@ import type { ExternalAgentCredentials } from "../../../api/types";
 import { counted } from "../../../lib/words";
 import { Button } from "../../../ui/Button";
 import { Confirm } from "../../../ui/Confirm";
-import { copyOrReport } from "../../../ui/text/clipboard";
+import { copyText } from "../../../ui/text/clipboard";
 import { toast } from "../../../ui/toast";
 import { useListRights } from "../rights";
-import { attachScript, type Machine } from "./fleet";
+import { Commands } from "./Commands";
+import { attachScript, loadCommands, type Loaded, type Machine } from "./fleet";
 
 /** The selection's actions: a bar of fixed height, so that nothing below it moves. */
 export function Bulk({ machines, onDone }: { machines: readonly Machine[]; onDone: () => void }) {
@@ -20,61 +21,55 @@ export function Bulk({ machines, onDone }: { machines: readonly Machine[]; onDon
   const [rotating, setRotating] = useState(false);
   const [busy, setBusy] = useState(false);
   const own = machines.filter(({ workspace }) => rights(workspace).update);
-  if (machines.length === 0) return null;
+  const [shown, setShown] = useState<{ title: string; loaded: Loaded } | null>(null);
   const path = ({ workspace, agent }: Machine) =>
     `/api/v2/workspaces/${workspace.id}/external-agent/${seg(agent.name)}`;
-  const commandsOf = async (load: (machine: Machine) => Promise<ExternalAgentCredentials>) => {
-    const commands: (readonly [string, string])[] = [];
-    for (const machine of own)
-      commands.push([machine.workspace.name, (await load(machine)).command]);
-    return attachScript(commands);
-  };
   const copy = async () => {
     setBusy(true);
-    try {
-      const script = await commandsOf((machine) =>
-        get<ExternalAgentCredentials>(`${path(machine)}/credentials`),
-      );
-      if (await copyOrReport(script))
-        toast.done(`Copied the attach commands of ${counted(own.length, "machine")}.`);
-    } catch (error) {
-      toast.failed("Failed to load the attach commands", error);
-    } finally {
-      setBusy(false);
-    }
+    const loaded = await loadCommands(own, (machine) =>
+      get<ExternalAgentCredentials>(`${path(machine)}/credentials`),
+    );
+    setBusy(false);
+    if (loaded.failed.length === 0 && (await copyText(attachScript(loaded.commands))))
+      toast.done(`Copied the attach commands of ${counted(own.length, "machine")}.`);
+    else setShown({ title: "Attach commands", loaded });
   };
   const rotate = async () => {
-    const script = await commandsOf((machine) =>
+    const loaded = await loadCommands(own, (machine) =>
       post<ExternalAgentCredentials>(`${path(machine)}/rotate-token`),
     );
-    await copyOrReport(script);
-    toast.done(
-      `Tokens of ${counted(own.length, "machine")} rotated successfully.`,
-      "Run the copied commands on the machines. The old tokens are then revoked.",
-    );
-    await queries.invalidateQueries({ queryKey: ["workspaces"] });
-    onDone();
+    setShown({ title: "New attach commands", loaded });
+    void queries.invalidateQueries({ queryKey: ["workspaces"] });
   };
+  // The dialogs are not in the bar: a machine may leave the list while its new command is shown.
   return (
-    <div role="group" aria-label="Selected machines" className="flex flex-wrap items-center gap-2">
-      <span className="text-sm text-muted">{machines.length} selected</span>
-      <Button
-        size="sm"
-        icon={<ClipboardCopy />}
-        busy={busy}
-        disabled={own.length === 0}
-        onClick={() => void copy()}
-      >
-        Copy attach commands
-      </Button>
-      <Button
-        size="sm"
-        icon={<RotateCw />}
-        disabled={own.length === 0}
-        onClick={() => setRotating(true)}
-      >
-        Rotate tokens…
-      </Button>
+    <>
+      {machines.length > 0 ? (
+        <div
+          role="group"
+          aria-label="Selected machines"
+          className="flex flex-wrap items-center gap-2"
+        >
+          <span className="text-sm text-muted">{machines.length} selected</span>
+          <Button
+            size="sm"
+            icon={<ClipboardCopy />}
+            busy={busy}
+            disabled={own.length === 0}
+            onClick={() => void copy()}
+          >
+            Copy attach commands
+          </Button>
+          <Button
+            size="sm"
+            icon={<RotateCw />}
+            disabled={own.length === 0}
+            onClick={() => setRotating(true)}
+          >
+            Rotate tokens…
+          </Button>
+        </div>
+      ) : null}
       <Confirm
         open={rotating}
         onClose={() => setRotating(false)}
@@ -85,12 +80,21 @@ export function Bulk({ machines, onDone }: { machines: readonly Machine[]; onDon
       >
         <p>
           {own.map(({ workspace }) => workspace.name).join(", ")} stay connected: each old token
-          works until the new one is first used. The new commands are copied to the clipboard.
+          works until the new one is first used. The new commands are shown afterwards.
         </p>
         {own.length < machines.length ? (
           <p>{machines.length - own.length} of the selected you may not change: left out.</p>
         ) : null}
       </Confirm>
-    </div>
+      {shown ? (
+        <Commands
+          {...shown}
+          onClose={() => {
+            setShown(null);
+            onDone();
+          }}
+        />
+      ) : null}
+    </>
   );
 }

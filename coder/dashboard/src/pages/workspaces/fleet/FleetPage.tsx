@@ -1,10 +1,8 @@
-// All attached machines in one table. The server keeps their readings for each agent by itself, so each
-// row asks for its own.
-import { keepPreviousData, useQueries, useQuery } from "@tanstack/react-query";
+// All attached machines in one table.
 import { Plus, Server } from "lucide-react";
 import { useState } from "react";
 
-import { agentHealthIndicators, workspaces } from "../../../api/queries/workspaces";
+import { MOST } from "../../../features/workspace/all-matching";
 import { countedAtStart } from "../../../lib/words";
 import { ButtonLink } from "../../../ui/Button";
 import { Empty } from "../../../ui/Empty";
@@ -14,25 +12,23 @@ import { DataTable, type Selected } from "../../../ui/lists/DataTable";
 import { Pager } from "../../../ui/lists/Pager";
 import { useListAddress } from "../../../ui/lists/FilterBar";
 import { SkeletonRows } from "../../../ui/Loading";
+import { Notice } from "../../../ui/Notice";
 import { PageHead } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import { RightsOfList } from "../rights";
 import { Bulk } from "./Bulk";
-import { concerns, FLEET, machineKey, machinesOf } from "./fleet";
+import { concerns, machineKey } from "./fleet";
 import { COLUMNS } from "./fleet-columns";
+import { PAGE, useFleet } from "./useFleet";
 
-const SIZE = 50; // each row has a request of its own
 export function FleetPage() {
   useTitle("Fleet");
   const { page, show } = useListAddress();
-  const list = useQuery({ ...workspaces(FLEET, page, SIZE), placeholderData: keepPreviousData });
-  const bare = machinesOf(list.data?.workspaces ?? []);
-  const lights = useQueries({ queries: bare.map(({ agent }) => agentHealthIndicators(agent.id)) });
-  const machines = bare.map((machine, index) => ({
-    ...machine,
-    lights: lights[index]?.data ?? null,
-  }));
   const [attention, setAttention] = useState(false);
+  const { workspaces, count, machines, pending, unread, stale, error, retry } = useFleet(
+    page,
+    attention,
+  );
   const shown = attention ? machines.filter((machine) => concerns(machine).length > 0) : machines;
   const [selected, setSelected] = useState<Selected>({});
   const attach = (
@@ -41,43 +37,58 @@ export function FleetPage() {
     </ButtonLink>
   );
   return (
-    <RightsOfList list={list.data?.workspaces ?? []}>
+    <RightsOfList list={workspaces ?? []}>
       <PageHead
         title="Fleet"
         crumbs={[["Workspaces", "/workspaces"], ["Fleet"]]}
         description={
           <span role="status">
-            {list.data ? countedAtStart(list.data.count, "attached machine") : "\u00a0"}
+            {count === undefined ? "\u00a0" : countedAtStart(count, "attached machine")}
           </span>
         }
         actions={attach}
       />
-      {list.isLoadingError ? (
-        <Failure error={list.error} retry={() => void list.refetch()} />
-      ) : list.isPending ? (
+      <div className="mb-3 flex min-h-9 flex-wrap items-center justify-between gap-3">
+        <Checkbox
+          label="Needs attention"
+          checked={attention}
+          onChange={(on) => {
+            setAttention(on);
+            setSelected({});
+          }}
+        />
+        <Bulk
+          machines={shown.filter((machine) => selected[machineKey(machine)])}
+          onDone={() => setSelected({})}
+        />
+      </div>
+      {error ? (
+        <Failure error={error} retry={retry} />
+      ) : workspaces === undefined || (attention && shown.length === 0 && pending > 0) ? (
         <SkeletonRows />
       ) : (
         <>
-          <div className="mb-3 flex min-h-9 flex-wrap items-center justify-between gap-3">
-            <Checkbox
-              label="Needs attention"
-              checked={attention}
-              onChange={(on) => {
-                setAttention(on);
-                setSelected({});
-              }}
-            />
-            <Bulk
-              machines={shown.filter((machine) => selected[machineKey(machine)])}
-              onDone={() => setSelected({})}
-            />
-          </div>
+          {attention && (unread > 0 || workspaces.length >= MOST) ? (
+            <div className="mb-3">
+              <Notice kind="info" title="Not every machine is checked">
+                {workspaces.length >= MOST ? (
+                  <p>Only the first {MOST} attached machines are loaded.</p>
+                ) : null}
+                {unread > 0 ? (
+                  <p>
+                    {countedAtStart(unread, "machine")} checked by connection only, without
+                    readings.
+                  </p>
+                ) : null}
+              </Notice>
+            </div>
+          ) : null}
           <DataTable
             label="Fleet"
             data={shown}
             columns={COLUMNS}
             rowKey={machineKey}
-            total={list.data.count}
+            total={attention ? shown.length : (count ?? 0)}
             selection={{
               selected,
               onChange: setSelected,
@@ -90,25 +101,26 @@ export function FleetPage() {
                 actions={attention ? null : attach}
               >
                 {attention
-                  ? "Unknown readings are not counted."
+                  ? "Unknown readings are no reason for attention."
                   : "Attach any server, virtual machine or pod with one command."}
               </Empty>
             }
           />
           <p className="mt-2 text-sm text-muted">
-            “-” and “Unknown” mean that the agent has not reported a reading. Agents do not report
-            pending reboots.
+            “-” and “Unknown” mean that no reading is known. Agents do not report pending reboots.
           </p>
-          <Pager
-            page={page}
-            stale={list.isPlaceholderData}
-            size={SIZE}
-            total={list.data.count}
-            onChange={(next) => {
-              setSelected({});
-              show("", next);
-            }}
-          />
+          {attention ? null : (
+            <Pager
+              page={page}
+              stale={stale}
+              size={PAGE}
+              total={count ?? 0}
+              onChange={(next) => {
+                setSelected({});
+                show("", next);
+              }}
+            />
+          )}
         </>
       )}
     </RightsOfList>

@@ -3,8 +3,16 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 
 import type { AgentLights } from "../../../api/types";
-import { SignedIn, visit } from "../../../test/world";
-import { attachScript, concerns, readingOf, wayOf, type Machine } from "./fleet";
+import { Refusal, SignedIn, visit, type Answers } from "../../../test/world";
+import {
+  attachScript,
+  concerns,
+  machineNames,
+  readFirst,
+  readingOf,
+  wayOf,
+  type Machine,
+} from "./fleet";
 import { FleetPage } from "./FleetPage";
 
 const light = (name: string, value: string, status = "good") => ({
@@ -73,30 +81,33 @@ const machine = (name: string, status: string) => ({
   },
 });
 
-it("filters machines that need attention and rotates their tokens", async () => {
-  const page = visit(
+const opened = (answers: Answers) =>
+  visit(
     [{ element: <SignedIn bare />, children: [{ path: "/fleet", element: <FleetPage /> }] }],
     "/fleet",
     {
       "GET /api/v2/users/me": { id: "me", username: "ana", roles: [], organization_ids: ["o"] },
-      "GET /api/v2/workspaces": {
-        workspaces: [machine("fine", "connected"), machine("gone", "disconnected")],
-        count: 2,
-      },
-      "GET /api/v2/workspaceagents/agent-fine/lights": lights("1 direct", "40 %"),
-      "POST /api/v2/workspaces/gone/external-agent/main/rotate-token": {
-        command: "curl new",
-        agent_token: "t",
-      },
+      ...answers,
     },
   );
+const rotate = (name: string) => `POST /api/v2/workspaces/${name}/external-agent/main/rotate-token`;
+
+it("filters machines that need attention and rotates their tokens", async () => {
+  const page = opened({
+    "GET /api/v2/workspaces": {
+      workspaces: [machine("fine", "connected"), machine("gone", "disconnected")],
+      count: 2,
+    },
+    "GET /api/v2/workspaceagents/agent-fine/lights": lights("1 direct", "40 %"),
+    [rotate("gone")]: { command: "curl new", agent_token: "t" },
+  });
   const fine = await screen.findByRole("row", { name: /fine/ });
   await waitFor(() => expect(fine).toHaveTextContent("Direct"));
   expect(fine).toHaveTextContent("40 %");
   expect(screen.getByRole("row", { name: /gone/ })).toHaveTextContent("Unknown");
   await userEvent.click(screen.getByLabelText("Needs attention"));
-  expect(screen.queryByRole("row", { name: /fine/ })).toBeNull();
-  await userEvent.click(screen.getByLabelText("Select gone"));
+  await waitFor(() => expect(screen.queryByRole("row", { name: /fine/ })).toBeNull());
+  await userEvent.click(await screen.findByLabelText("Select gone"));
   const bar = screen.getByRole("group", { name: "Selected machines" });
   await waitFor(() =>
     expect(within(bar).getByRole("button", { name: "Rotate tokens…" })).toBeEnabled(),
@@ -108,4 +119,87 @@ it("filters machines that need attention and rotates their tokens", async () => 
       "/api/v2/workspaces/gone/external-agent/main/rotate-token",
     ]),
   );
+});
+
+it("looks for attention on all pages", async () => {
+  const all = Array.from({ length: 60 }, (_, index) =>
+    machine(`box${index}`, index === 59 ? "disconnected" : "connected"),
+  );
+  opened({
+    "GET /api/v2/workspaces": (_: unknown, query: URLSearchParams) => {
+      const offset = Number(query.get("offset") ?? 0);
+      return { workspaces: all.slice(offset, offset + Number(query.get("limit"))), count: 60 };
+    },
+  });
+  await screen.findByRole("row", { name: /box0/ });
+  expect(screen.queryByRole("row", { name: /box59/ })).toBeNull();
+  await userEvent.click(screen.getByLabelText("Needs attention"));
+  expect(await screen.findByRole("row", { name: /box59/ })).toBeVisible();
+  expect(
+    await screen.findByText("60 machines checked by connection only, without readings."),
+  ).toBeVisible();
+});
+
+it("requests the readings of connected machines first", () => {
+  const of = (id: string, status: string) => ({ agent: { id, status } }) as unknown as Machine;
+  const read = readFirst([of("a", "timeout"), of("b", "connected"), of("c", "disconnected")], 2);
+  expect(read.map(({ agent }) => agent.id)).toEqual(["b", "a"]);
+});
+
+it("shows the new commands beside the failures until they are closed", async () => {
+  let asked = 0;
+  const all = ["one", "two", "gone"].map((name) => machine(name, "disconnected"));
+  const page = opened({
+    "GET /api/v2/workspaces": () => {
+      const workspaces = asked++ === 0 ? all : [];
+      return { workspaces, count: workspaces.length };
+    },
+    [rotate("one")]: { command: "curl one", agent_token: "t" },
+    [rotate("gone")]: new Refusal(409, "It has another owner now."),
+    [rotate("two")]: { command: "curl two", agent_token: "t" },
+  });
+  await userEvent.click(await screen.findByLabelText("Select all"));
+  const bar = screen.getByRole("group", { name: "Selected machines" });
+  const button = within(bar).getByRole("button", { name: "Rotate tokens…" });
+  await waitFor(() => expect(button).toBeEnabled());
+  await userEvent.click(button);
+  await userEvent.click(await screen.findByTestId("confirm-button"));
+  const dialog = await screen.findByRole("dialog", { name: "New attach commands" });
+  await waitFor(() => expect(screen.queryByText("one", { selector: "td *" })).toBeNull()); // it left the list
+  expect(page.sent).toHaveLength(3);
+  expect(
+    within(dialog)
+      .getAllByTestId("command")
+      .map((command) => command.textContent),
+  ).toEqual(["curl one", "curl two"]);
+  expect(within(dialog).getByRole("alert")).toHaveTextContent("gone: It has another owner now.");
+  await userEvent.keyboard("{Escape}");
+  expect(dialog).toBeVisible();
+  await userEvent.click(
+    within(dialog).getAllByRole("button", { name: "Close" }).at(-1) as HTMLElement,
+  );
+  expect(screen.queryByRole("dialog")).toBeNull();
+});
+
+it("shows the commands where the clipboard refuses", async () => {
+  opened({
+    "GET /api/v2/workspaces": { workspaces: [machine("one", "disconnected")], count: 1 },
+    "GET /api/v2/workspaces/one/external-agent/main/credentials": { command: "curl one" },
+  });
+  Object.defineProperty(navigator, "clipboard", { value: undefined, configurable: true });
+  document.execCommand = () => false;
+  await userEvent.click(await screen.findByLabelText("Select one"));
+  const button = screen.getByRole("button", { name: "Copy attach commands" });
+  await waitFor(() => expect(button).toBeEnabled());
+  await userEvent.click(button);
+  const dialog = await screen.findByRole("dialog", { name: "Attach commands" });
+  expect(within(dialog).getByTestId("command")).toHaveTextContent("curl one");
+});
+
+it("tells machines of one name apart", () => {
+  const at = (owner_name: string, name: string, agent: string) =>
+    ({ workspace: { owner_name, name }, agent: { name: agent } }) as unknown as Machine;
+  expect(
+    machineNames([at("ana", "box", "main"), at("ana", "box", "gpu"), at("ben", "pi", "main")]),
+  ).toEqual(["ana/box.main", "ana/box.gpu", "pi"]);
 });

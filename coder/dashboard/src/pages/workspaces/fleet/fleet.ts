@@ -22,6 +22,21 @@ export const machinesOf = (workspaces: readonly Workspace[]): Omit<Machine, "lig
       .map((agent) => ({ workspace, agent })),
   );
 
+/** The machines whose readings are requested first: the status of the others says already that they need attention. */
+export const readFirst = <T extends Pick<Machine, "agent">>(
+  machines: readonly T[],
+  most: number,
+): T[] =>
+  [...machines]
+    .sort((a, b) => Number(statusConcern(a) !== null) - Number(statusConcern(b) !== null))
+    .slice(0, most);
+
+/** Why a machine needs attention by its status, if it does. */
+function statusConcern({ agent }: Pick<Machine, "agent">): string | null {
+  if (agent.status === "disconnected") return "disconnected";
+  return agent.status === "timeout" ? "not attached" : null;
+}
+
 export interface Reading {
   text: string;
   status: "bad" | "good" | "unknown" | "warning";
@@ -51,14 +66,51 @@ export function wayOf(lights: AgentLights | null): Way {
 
 /** Why a machine needs attention; empty for none. Something unknown is no reason. */
 export function concerns({ agent, lights }: Machine): string[] {
-  const found: string[] = [];
-  if (agent.status === "disconnected") found.push("disconnected");
-  if (agent.status === "timeout") found.push("not attached");
+  const status = statusConcern({ agent });
+  const found = status === null ? [] : [status];
   for (const part of ["host", "agent", "path"] as const)
     for (const value of lights?.[part].values ?? [])
       if (value.name !== "heartbeat" && (value.status === "bad" || value.status === "warning"))
         found.push(`${value.name} ${value.value}`);
   return found;
+}
+
+/** The names of machines: those of one workspace, or of namesakes of two owners, are told apart. */
+export function machineNames(machines: readonly Pick<Machine, "workspace" | "agent">[]): string[] {
+  const forms = machines.map(({ workspace, agent }) => {
+    const owned = `${workspace.owner_name}/${workspace.name}`;
+    return [workspace.name, owned, `${owned}.${agent.name}`] as const;
+  });
+  return forms.map(
+    (own) =>
+      own.find((name, form) => !forms.some((other) => other !== own && other[form] === name)) ??
+      own[2],
+  );
+}
+
+/** Commands by machine, and the machines whose command is missing. */
+export interface Loaded {
+  commands: readonly (readonly [name: string, command: string])[];
+  failed: readonly { name: string; error: unknown }[];
+}
+
+/** Load the command of each machine, one after the other, also after a failure. */
+export async function loadCommands(
+  machines: readonly Machine[],
+  load: (machine: Machine) => Promise<{ command: string }>,
+): Promise<Loaded> {
+  const commands: [string, string][] = [];
+  const failed: { name: string; error: unknown }[] = [];
+  const names = machineNames(machines);
+  for (const [index, machine] of machines.entries()) {
+    const name = names[index] ?? machine.workspace.name;
+    try {
+      commands.push([name, (await load(machine)).command]);
+    } catch (error) {
+      failed.push({ name, error });
+    }
+  }
+  return { commands, failed };
 }
 
 /** The attach commands of several machines, as lines of a shell script. */

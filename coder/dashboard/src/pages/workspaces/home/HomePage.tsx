@@ -11,7 +11,7 @@ import { counted } from "../../../lib/words";
 import { Ago } from "../../../ui/Ago";
 import { Section } from "../../../ui/Card";
 import { cx } from "../../../ui/cx";
-import { Failure } from "../../../ui/Failure";
+import { Failure, LoadFailure } from "../../../ui/Failure";
 import { Skeleton } from "../../../ui/Loading";
 import { PageHead, Stack, TextLink } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
@@ -96,8 +96,10 @@ function Failures({ mine }: { mine: readonly Workspace[] | undefined }) {
 
 function Waiting({ mine }: { mine: readonly Workspace[] | undefined }) {
   const [now] = useState(() => Date.now());
-  const ownTokens = useQuery(tokens(false, false)).data;
-  const messages = useQuery(unread).data?.unread_count;
+  const tokenList = useQuery(tokens(false, false));
+  const inbox = useQuery(unread);
+  const ownTokens = tokenList.data;
+  const messages = inbox.data?.unread_count;
   const items =
     mine && ownTokens && messages !== undefined
       ? [
@@ -149,9 +151,16 @@ function Waiting({ mine }: { mine: readonly Workspace[] | undefined }) {
             : []),
         ]
       : undefined;
+  const failed = [tokenList, inbox].find((query) => query.isLoadingError);
   return (
     <Section title="Waiting for you" padded={false}>
-      <Items items={items} empty="Nothing waits for you." />
+      {failed ? (
+        <div className="p-4">
+          <LoadFailure query={failed} title="It is unknown what waits for you" />
+        </div>
+      ) : (
+        <Items items={items} empty="Nothing waits for you." />
+      )}
     </Section>
   );
 }

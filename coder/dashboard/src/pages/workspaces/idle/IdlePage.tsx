@@ -111,18 +111,14 @@ function Report({ workspaces, now }: { workspaces: readonly Workspace[]; now: nu
         <Totals
           label="Templates"
           totals={totals(idle, "template", rule, now)}
-          settings={(name) => {
-            const sample = idle.find(
-              ({ workspace }) => workspace.template_name === name,
-            )?.workspace;
-            return sample
-              ? `${templatePath({ name, organization_name: sample.organization_name })}/settings/schedule`
-              : null;
-          }}
+          settings={({ name, organization }) =>
+            `${templatePath({ name, organization_name: organization })}/settings/schedule`
+          }
         />
       </Section>
       <Section title="Longest unused" padded={false}>
         <DataTable
+          bare
           label="Longest unused"
           data={idle.slice(0, LISTED)}
           columns={LONGEST}
@@ -170,7 +166,7 @@ function Totals({
 }: {
   label: string;
   totals: readonly Total[];
-  settings?: (name: string) => string | null;
+  settings?: (row: Total) => string;
 }) {
   const columns: Column<Total>[] = [
     {
@@ -179,7 +175,8 @@ function Totals({
       width: "34%",
       sort: (row) => row.name,
       cell: (row) => {
-        const schedule = settings?.(row.name);
+        const schedule = settings?.(row);
+        const namesakes = rows.filter((other) => other.name === row.name).length > 1;
         return (
           <div className="[overflow-wrap:anywhere]">
             <TextLink
@@ -188,6 +185,7 @@ function Totals({
             >
               {row.name}
             </TextLink>
+            {namesakes ? <span className="text-muted"> in {row.organization}</span> : null}
             {schedule ? (
               <p className="text-sm">
                 <TextLink to={schedule}>Schedule</TextLink>
@@ -232,5 +230,5 @@ function Totals({
       cell: (row) => figure(row.cost > 0 ? row.cost.toFixed(1) : "-"),
     },
   ];
-  return <DataTable label={label} data={rows} columns={columns} rowKey={(row) => row.name} />;
+  return <DataTable bare label={label} data={rows} columns={columns} rowKey={(row) => row.id} />;
 }

@@ -19,7 +19,9 @@ function workspace(
   return {
     id: name,
     name,
+    owner_id: "1",
     owner_name: "ana",
+    template_id: "t1",
     template_name: "box",
     organization_name: "crew",
     last_used_at: ago(used),
@@ -61,20 +63,49 @@ it("counts from the build if the last use is older", () => {
 it("adds up by owner, the largest saving first", () => {
   const idle = idleOf([
     workspace("a", 10),
-    workspace("b", 20, { owner_name: "ben" }),
+    workspace("b", 20, { owner_id: "2", owner_name: "ben" }),
     workspace("c", 1),
   ]);
   expect(totals(idle, "owner", 8, NOW)).toEqual([
     {
+      id: "2",
       name: "ben",
+      organization: "",
       filter: "owner:ben status:running",
       running: 1,
       stopped: 1,
       hours: 12,
       cost: 12,
     },
-    { name: "ana", filter: "owner:ana status:running", running: 2, stopped: 1, hours: 2, cost: 2 },
+    {
+      id: "1",
+      name: "ana",
+      organization: "",
+      filter: "owner:ana status:running",
+      running: 2,
+      stopped: 1,
+      hours: 2,
+      cost: 2,
+    },
   ]);
+});
+
+it("keeps templates of one name apart", async () => {
+  const other = { template_id: "t2", organization_name: "staff" };
+  visit([{ path: "/idle", element: <IdlePage /> }], "/idle", {
+    "GET /api/v2/workspaces": {
+      workspaces: [workspace("a", 10), workspace("b", 5, other)],
+      count: 2,
+    },
+  });
+  const table = await screen.findByRole("table", { name: "Templates" });
+  for (const organization of ["crew", "staff"]) {
+    const row = within(table).getByRole("row", { name: new RegExp(`box in ${organization}`) });
+    expect(within(row).getByRole("link", { name: "Schedule" })).toHaveAttribute(
+      "href",
+      `/templates/${organization}/box/settings/schedule`,
+    );
+  }
 });
 
 it("shows the saving of another rule", async () => {

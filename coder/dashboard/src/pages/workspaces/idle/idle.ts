@@ -34,7 +34,11 @@ export function savedHours({ since }: Idle, limit: number, now: number): number 
 }
 
 export interface Total {
+  /** The owner's or the template's id: templates of two organizations may have one name. */
+  id: string;
   name: string;
+  /** The template's organization; empty for owners. */
+  organization: string;
   /** Where its workspaces are listed. */
   filter: string;
   running: number;
@@ -44,6 +48,22 @@ export interface Total {
   /** Credits, by the daily cost of the templates. */
   cost: number;
 }
+
+type Row = Pick<Total, "id" | "name" | "organization" | "filter">;
+
+const ownerRow = ({ owner_id: id, owner_name: name }: Workspace): Row => ({
+  id,
+  name,
+  organization: "",
+  filter: `owner:${name} status:running`,
+});
+
+const templateRow = (workspace: Workspace): Row => ({
+  id: workspace.template_id,
+  name: workspace.template_name,
+  organization: workspace.organization_name,
+  filter: `template:${workspace.template_name} organization:${workspace.organization_name} status:running`,
+});
 
 /** Totals by owner or by template, the largest saving first. */
 export function totals(
@@ -55,17 +75,10 @@ export function totals(
   const found = new Map<string, Total>();
   for (const item of idle) {
     const { workspace } = item;
-    const name = by === "owner" ? workspace.owner_name : workspace.template_name;
-    const total = found.get(name) ?? {
-      name,
-      filter: `${by}:${name} status:running`,
-      running: 0,
-      stopped: 0,
-      hours: 0,
-      cost: 0,
-    };
+    const row = by === "owner" ? ownerRow(workspace) : templateRow(workspace);
+    const total = found.get(row.id) ?? { ...row, running: 0, stopped: 0, hours: 0, cost: 0 };
     const hours = savedHours(item, limit, now);
-    found.set(name, {
+    found.set(row.id, {
       ...total,
       running: total.running + 1,
       stopped: total.stopped + (hours > 0 ? 1 : 0),

@@ -12,6 +12,7 @@ import { SkeletonRows } from "../../../ui/Loading";
 import { Notice } from "../../../ui/Notice";
 import { PageHead } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
+import { CopyButton } from "../../../ui/text/CodeBox";
 import { toast } from "../../../ui/toast";
 import { groupEntry, groupName } from "../../../features/person/everyone";
 import { useSettingsWorkspace } from "./SettingsLayout";
@@ -28,18 +29,18 @@ export function SharingPage() {
   const [text, setText] = useState("");
   const settings = useQuery(sharingSettings(workspace.organization_id)).data;
   const acl = useQuery(workspaceAcl(workspace.id));
-  const users =
-    useQuery({
-      queryKey: ["users", "search", text],
-      queryFn: () => get<GetUsersResponse>(withQuery("/api/v2/users", { q: text, limit: 25 })),
-      retry: false,
-    }).data?.users ?? [];
-  const groups =
-    useQuery({
-      queryKey: ["organizations", workspace.organization_id, "groups"],
-      queryFn: () => get<Group[]>(`/api/v2/organizations/${workspace.organization_id}/groups`),
-      retry: false,
-    }).data ?? [];
+  const userSearch = useQuery({
+    queryKey: ["users", "search", text],
+    queryFn: () => get<GetUsersResponse>(withQuery("/api/v2/users", { q: text, limit: 25 })),
+    retry: false,
+  });
+  const users = userSearch.data?.users ?? [];
+  const groupList = useQuery({
+    queryKey: ["organizations", workspace.organization_id, "groups"],
+    queryFn: () => get<Group[]>(`/api/v2/organizations/${workspace.organization_id}/groups`),
+    retry: false,
+  });
+  const groups = groupList.data ?? [];
   const results: Omit<Entry, "role">[] = [
     ...groups
       .filter((group) => groupName(group).toLowerCase().includes(text.toLowerCase()))
@@ -86,6 +87,12 @@ export function SharingPage() {
       <PageHead
         title="Workspace sharing"
         description="Users and groups that can use this workspace in addition to its owner."
+        actions={
+          <CopyButton
+            label="Copy link"
+            text={`${window.location.origin}/@${workspace.owner_name}/${workspace.name}`}
+          />
+        }
       />
       {off ? <Notice kind="info" title={`${off} has sharing disabled`} /> : null}
       {acl.isPending ? <SkeletonRows rows={2} /> : null}
@@ -101,6 +108,9 @@ export function SharingPage() {
             roles={ROLES}
             results={results}
             onSearch={setText}
+            searchError={
+              [userSearch, groupList].find((query) => query.isLoadingError)?.error ?? null
+            }
             onChange={change}
             emptyText="Only the owner can use this workspace. Add a user or a group above."
           />
