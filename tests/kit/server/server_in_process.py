@@ -38,7 +38,7 @@ from quart import Blueprint
 
 from coder.base.clock import Clock, FakeClock
 from coder.base.secret import Secret
-from coder.coderd import app
+from coder.coderd import app, composition
 from coder.coderd.app import RunningServer, open_server
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.blueprints import BLUEPRINTS
@@ -54,8 +54,8 @@ from coder.coderd.services.provisioning import job_logs, job_queue
 from coder.coderd.services.workspaces import prebuild_claims
 from coder.coderd.store.engine import listening
 from tests.kit.api.http_clients import http_client
-from tests.kit.server import shared_sandbox
 from tests.kit.server.postgres_server import fresh_database, shared_postgres
+from tests.kit.server.shared_sandbox import SharedSandbox
 
 FIRST_USER: dict[str, Any] = {
     "email": "a@b.c",
@@ -67,7 +67,7 @@ FIRST_USER: dict[str, Any] = {
 _LATER = frozenset({"experiments", "workspace_prebuilds_reconciliation_interval"})
 """Settings that say nothing about a server's first start, its first user and the first login."""
 
-assert shared_sandbox  # imported for its effect on servers
+vars(composition)["Sandbox"] = SharedSandbox
 passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
 ALL_LOOPS = app.LOOPS

@@ -12,7 +12,6 @@ from typing import Any
 
 import trio
 
-from coder.coderd import composition
 from coder.coderd.services.foundation import sandbox
 
 _MOST = sandbox.WORKERS
@@ -57,5 +56,4 @@ def _end_processes(owner: int) -> None:
             worker._process._pidfd.close()
 
 
-vars(composition)["Sandbox"] = SharedSandbox
 atexit.register(_end_processes, os.getpid())
