@@ -2,7 +2,7 @@
 // for the user. Each part obeys its own rule: what the viewer may not see says so.
 import { useQuery, useQueryClient, type UseQueryResult } from "@tanstack/react-query";
 import { ShieldOff } from "lucide-react";
-import { useState, type ReactNode } from "react";
+import { useState } from "react";
 import { useParams } from "react-router";
 
 import { seg } from "../../../api/client";
@@ -17,18 +17,19 @@ import {
 import { memberOf, organizationsOf, userByName } from "../../../api/queries/people";
 import { experiments } from "../../../api/queries/session";
 import { workspaces } from "../../../api/queries/workspaces";
-import type { Organization, User, WorkspacesResponse } from "../../../api/types";
+import type { Organization, User } from "../../../api/types";
 import { useMe } from "../../../features/session/useMe";
 import { Ago } from "../../../ui/Ago";
 import { Avatar } from "../../../ui/Avatar";
 import { Button } from "../../../ui/Button";
 import { Facts, Section } from "../../../ui/Card";
 import { Failure } from "../../../ui/Failure";
-import { Loading, Skeleton } from "../../../ui/Loading";
-import { PageHead, Stack, TextLink } from "../../../ui/Page";
+import { Loading } from "../../../ui/Loading";
+import { PageHead, Stack } from "../../../ui/Page";
 import { PermissionDenied } from "../../../ui/PermissionDenied";
 import { useTitle } from "../../../ui/title";
 import { groupOrigin, roleOrigin, sessionName, type Listed } from "./access";
+import { Part, Rows, sharedRows, Unlisted, used } from "./parts";
 import { RevokeAll } from "./RevokeAll";
 
 const LIST = "/deployment/users";
@@ -244,104 +245,6 @@ function Review({ user }: { user: User }) {
         }}
       />
     </>
-  );
-}
-
-interface Line {
-  key: string;
-  name: string;
-  note: ReactNode;
-  to?: string;
-}
-
-const sharedRows = (page: WorkspacesResponse): Line[] =>
-  page.workspaces.map((workspace) => ({
-    key: workspace.id,
-    name: `${workspace.owner_name}/${workspace.name}`,
-    to: `/@${workspace.owner_name}/${workspace.name}`,
-    note: used(workspace.last_used_at),
-  }));
-
-/** How many workspaces are not listed, and where they are. */
-function Unlisted({ page, filter }: { page: WorkspacesResponse; filter: string }) {
-  const shown = page.workspaces.length;
-  if (page.count <= shown) return null;
-  return (
-    <p className="border-t border-line px-5 py-3 text-muted">
-      {shown} of {page.count} shown.{" "}
-      <TextLink to={`/workspaces?filter=${encodeURIComponent(filter)}`}>View all</TextLink>
-    </p>
-  );
-}
-
-function used(at: string | null): ReactNode {
-  return at && Date.parse(at) > 0 ? (
-    <>
-      last used <Ago at={at} />
-    </>
-  ) : (
-    "never used"
-  );
-}
-
-function Part<T>({
-  title,
-  part,
-  hidden,
-  empty,
-  rest,
-  children,
-}: {
-  title: string;
-  part: UseQueryResult<T>;
-  /** Why the part is not shown. */
-  hidden?: string | undefined;
-  empty: string;
-  /** What the rows leave out. */
-  rest?: (data: T) => ReactNode;
-  children: (data: T) => readonly Line[];
-}) {
-  return (
-    <Section title={title} padded={false}>
-      {hidden ? (
-        <p className="px-5 py-3 text-muted">Not shown: {hidden}</p>
-      ) : part.data !== undefined ? (
-        <>
-          <Rows rows={children(part.data)} empty={empty} />
-          {rest?.(part.data)}
-        </>
-      ) : part.isLoadingError ? (
-        <p className="flex flex-wrap items-center gap-3 px-5 py-3 text-muted">
-          Not shown: {part.error.message}
-          <Button size="sm" onClick={() => void part.refetch()}>
-            Try again
-          </Button>
-        </p>
-      ) : (
-        <div className="p-4">
-          <Skeleton className="h-5" />
-        </div>
-      )}
-    </Section>
-  );
-}
-
-function Rows({ rows, empty }: { rows: readonly Line[]; empty: string }) {
-  if (rows.length === 0) return <p className="px-5 py-3 text-muted">{empty}</p>;
-  return (
-    <ul className="divide-y divide-line">
-      {rows.map((row) => (
-        <li
-          key={row.key}
-          className="flex flex-wrap items-baseline justify-between gap-x-4 px-5 py-2.5"
-        >
-          <span className="min-w-0 font-medium [overflow-wrap:anywhere]">
-            {row.to ? <TextLink to={row.to}>{row.name}</TextLink> : row.name}
-          </span>
-          <span className="min-w-0 text-sm text-muted [overflow-wrap:anywhere]">{row.note}</span>
-        </li>
-      ))}
-    </ul>
   );
 }
 
