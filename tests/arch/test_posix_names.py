@@ -40,6 +40,7 @@ REASONS = {
     "agent/upgrade/signals.py": GUARDED,
     "agent/workspace/children.py": "a descriptor that a program before this one left; only execve leaves any",
     "agent/workspace/sync_socket.py": "the agent has no such socket on Windows (`HAS_SOCKET_FILES`)",
+    "base/files/private_files.py": GUARDED,
     "base/host.py": GUARDED,
     "base/open_files.py": GUARDED,
     "cli/agents/reaper.py": "process 1 of a container",

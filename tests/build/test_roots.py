@@ -18,7 +18,6 @@ sys.path.insert(0, str(recipe.ROOT / "build"))
 import emulation
 import libc
 import roots
-from desktop import program
 from desktop.sources import TARGETS
 
 
@@ -41,7 +40,7 @@ def test_failed_platform_does_not_stop_others(
         raise SystemExit("build: mvn not found")
 
     monkeypatch.setattr(roots, "build_one", build_one)
-    monkeypatch.setattr(program, "build", build_desktop)
+    monkeypatch.setattr("desktop.program.build", build_desktop)
     monkeypatch.setattr(roots, "why_not", lambda: "")
     assert roots.build_platforms("all", tmp_path, ["--quick"]) == 1
     assert built == [("linux-amd64", ["--quick"])]
