@@ -122,6 +122,8 @@ def test_decisions_have_status_and_index_entry(page: Path) -> None:
 
 FOREIGN_MESSAGES = {"address already in use", "Failed to query available provider packages"}
 """Messages of the system and of Terraform."""
+COMPOSED_MESSAGES = {"the original's database failed", "the database to import into failed"}
+"""Messages whose first words are a constant of the code."""
 _CONTINUED = re.compile(r'"\s*\n\s*f?"')
 
 
@@ -180,7 +182,7 @@ def test_quoted_messages_exist() -> None:
     messages = _quoted_messages()
     assert len(messages) >= 15
     missing = []
-    for message in set(messages) - FOREIGN_MESSAGES:
+    for message in set(messages) - FOREIGN_MESSAGES - COMPOSED_MESSAGES:
         parts = [part.strip() for part in re.split(r"…|[\d-]+", message)]
         missing += [message] if not all(part in code for part in parts) else []
     assert not missing

@@ -135,7 +135,7 @@ async def test_each_accident_has_its_name(tmp_path: Path) -> None:
         async with agent_process(scene, proxy.url, tmp_path):
             stopped = await told(scene, 4)
             assert stopped["cause"] == "stopped", stopped
-            await light(scene, "restarts", lambda value: value["value"] == "2 in a day")
+            await light(scene, "restarts", lambda value: value["value"] == "2 in 24 h")
             await light(scene, "disk", lambda value: value["status"] != "unknown" and value["age_seconds"] < 90)
         nursery.cancel_scope.cancel()
 

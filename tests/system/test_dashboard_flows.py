@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.kit.dashboard.browser import expect_message, missing, visitor
+from tests.kit.dashboard.name_rows import walks
 from tests.kit.server.server_process import Loopback, open_loopback
 
 EMAIL = "ana@example.com"
@@ -44,6 +45,7 @@ def call(server: Loopback, method: str, path: str, body: object = None) -> Any:
     return server.request(method, f"/api/v2{path}", body, server.token)
 
 
+@walks("users", "changes")
 def test_user_is_created_with_role_and_deleted(page: Page) -> None:
     page.goto("/deployment/users")
     page.get_by_role("link", name="Create user").click()
@@ -70,6 +72,7 @@ def test_user_is_created_with_role_and_deleted(page: Page) -> None:
     expect_message(page, "deleted successfully")
 
 
+@walks("members and groups", "changes")
 def test_organization_member_and_group(page: Page, server: Loopback) -> None:
     organization = call(server, "GET", "/organizations")[0]["id"]
     body = {"username": "eve", "email": "eve@example.com", "password": PASSWORD, "organization_ids": [organization]}
@@ -127,6 +130,7 @@ def test_organization_member_and_group(page: Page, server: Loopback) -> None:
     row.get_by_role("button", name="Open menu").click()
     page.get_by_text("Remove").last.click()
     page.get_by_role("button", name="Remove").last.click()
+    expect_message(page, "removed from organization successfully")
     expect(row).to_have_count(0)
     page.goto("/organizations/crew/settings")
     page.get_by_role("button", name="Delete this organization").click()
@@ -135,6 +139,7 @@ def test_organization_member_and_group(page: Page, server: Loopback) -> None:
     expect_message(page, "Organization deleted")
 
 
+@walks("audit log")
 def test_audit_filters_by_menu(page: Page) -> None:
     page.goto("/audit")
     page.get_by_placeholder("Search...").fill("username:ana")
@@ -151,6 +156,7 @@ def test_audit_filters_by_menu(page: Page) -> None:
     expect(page.get_by_text("ana logged in").first).to_be_visible()
 
 
+@walks("proxies")
 def test_primary_proxy_row(page: Page, server: Loopback) -> None:
     page.goto("/deployment/workspace-proxies")
     row = page.get_by_test_id("primary")
@@ -170,11 +176,13 @@ def test_primary_proxy_row(page: Page, server: Loopback) -> None:
         ("userauth", "disable-password-auth", ".option-disabled"),
     ],
 )
+@walks("option tables")
 def test_option_row_by_flag(page: Page, path: str, row: str, value: str) -> None:
     page.goto(f"/deployment/{path}")
     expect(page.locator(f"div.options-table .option-{row} {value}")).to_be_visible()
 
 
+@walks("tokens", "changes")
 def test_token_lifecycle(page: Page) -> None:
     page.goto("/settings/tokens")
     page.get_by_role("link", name="Add token").first.click()

@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.kit.dashboard.browser import expect_message, missing, visitor
+from tests.kit.dashboard.name_rows import walks
 from tests.kit.server.server_process import Loopback, open_loopback
 
 EMAIL = "ana@example.com"
@@ -37,7 +38,20 @@ data "coder_parameter" "clean" {
   ephemeral = true
   form_type = "switch"
 }
+data "coder_parameter" "tidy" {
+  name    = "tidy"
+  type    = "bool"
+  default = "false"
+  mutable = true
+}
 resource "terraform_data" "box" {}
+"""
+NEEDS_VALUE = """
+data "coder_parameter" "region" {
+  name    = "region"
+  type    = "string"
+  mutable = true
+}
 """
 
 pytestmark = [
@@ -69,6 +83,7 @@ def call(server: Loopback, method: str, path: str, body: object = None) -> Any:
     return server.request(method, f"/api/v2{path}", body, server.token)
 
 
+@walks("set-up")
 def test_setup_announces_first_user(page: Page, server: Loopback) -> None:
     page.goto("/setup")
     page.get_by_label("Email").fill(EMAIL)
@@ -79,6 +94,7 @@ def test_setup_announces_first_user(page: Page, server: Loopback) -> None:
     server.sign_in(EMAIL, PASSWORD)
 
 
+@walks("sign-in")
 def test_signed_out_pages_show_deployment_name(page: Page, server: Loopback, browser: Browser) -> None:
     appearance = {"application_name": "Acme", "logo_url": "/icon/coder.svg", "service_banner": {"enabled": False}}
     call(server, "PUT", "/appearance", {**appearance, "announcement_banners": []})
@@ -90,10 +106,15 @@ def test_signed_out_pages_show_deployment_name(page: Page, server: Loopback, bro
         expect(other.get_by_role("main").locator("img[src='/icon/coder.svg']")).to_be_visible()
     other.goto("/login")
     expect(other.get_by_role("heading", name="Acme")).to_be_visible()
+    for name, content in (("application-name", "Acme"), ("logo-url", "/icon/coder.svg")):
+        expect(other.locator(f"meta[property='{name}'], meta[name='{name}']").first).to_have_attribute(
+            "content", content
+        )
     assert refused == []
     stranger.close()
 
 
+@walks("new template", "changes")
 def test_upload_shows_file_until_removed(page: Page) -> None:
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as archive:
@@ -111,22 +132,27 @@ def test_upload_shows_file_until_removed(page: Page) -> None:
     expect_message(page, "created successfully")
 
 
+@walks("new workspace", "parameters")
 def test_link_locks_parameter_by_lower_case(page: Page) -> None:
     page.goto("/templates/box/workspace?name=mine&disable_params=disk_size")
     field = page.get_by_test_id("parameter-field-Disk Size")
     expect(field.get_by_role("textbox", name="Disk Size")).to_be_disabled()
     expect(page.get_by_test_id("parameter-field-clean").get_by_role("switch", name="clean")).to_be_enabled()
+    expect(page.get_by_test_id("parameter-field-tidy").get_by_role("checkbox", name="tidy")).to_be_enabled()
     page.goto("/templates/box/workspace?mode=auto&name=mine&match=nothing%3Aknown")
     page.get_by_role("button", name="Confirm and create").click()
     expect(page.get_by_role("heading", name="Invalid match value")).to_be_visible()
 
 
+@walks("workspace")
 def test_start_asks_for_ephemeral_parameters(page: Page, server: Loopback) -> None:
     server.coder("create", "mine", "--template=box", "-y", "--use-parameter-defaults")
     server.coder("stop", "mine", "-y")
     page.goto("/@ana/mine")
+    expect(page.get_by_text("Workspace status: Stopped")).to_be_visible()
     expect(page.get_by_test_id("workspace-parameters")).to_be_visible()
     page.get_by_test_id("workspace-start").click()
+    expect(page.get_by_test_id("confirm-button")).to_be_visible()
     expect(page.get_by_role("dialog", name="Ephemeral parameters detected")).to_be_visible()
     page.get_by_test_id("workspace-parameters").click()
     expect(page).to_have_url(re.compile("/@ana/mine/settings/parameters$"))
@@ -134,6 +160,27 @@ def test_start_asks_for_ephemeral_parameters(page: Page, server: Loopback) -> No
     expect(page.get_by_test_id("parameter-field-clean").locator("input")).to_be_checked()
     page.get_by_role("button", name="Update and start").click()
     expect(page.get_by_text("Workspace status: Running")).to_be_visible()
+
+
+@walks("new workspace")
+def test_match_asks_then_opens_workspace(page: Page) -> None:
+    page.goto("/templates/box/workspace?mode=auto&name=other&match=name%3Amine")
+    page.get_by_role("button", name="Confirm and create").click()
+    expect(page).to_have_url(re.compile("/@ana/mine$"))
+    expect(page).to_have_title(re.compile("^ana/mine - "))
+
+
+@walks("workspace")
+def test_update_leads_to_new_parameters(page: Page, server: Loopback) -> None:
+    folder = server.folder / "box"
+    folder.mkdir()
+    (folder / "main.tf").write_text(BUILD_ONCE + NEEDS_VALUE)
+    server.coder("templates", "push", "box", "-d", str(folder), "-y")
+    page.goto("/@ana/mine")
+    page.get_by_test_id("workspace-update-button").click()
+    page.get_by_test_id("confirm-button").click()
+    page.get_by_role("button", name="Go to workspace parameters").click()
+    expect(page).to_have_url(re.compile("/@ana/mine/settings/parameters"))
 
 
 @pytest.mark.parametrize(
@@ -144,6 +191,7 @@ def test_start_asks_for_ephemeral_parameters(page: Page, server: Loopback) -> No
         ("/deployment/idp-org-sync", "organization", "idp-org", "Organization sync settings updated."),
     ],
 )
+@walks("IdP sync")
 def test_idp_sync_mappings(page: Page, server: Loopback, path: str, noun: str, prefix: str, saved: str) -> None:
     if noun == "group":
         call(server, "POST", "/organizations/coder/groups", {"name": "developers"})
@@ -171,6 +219,20 @@ def test_idp_sync_mappings(page: Page, server: Loopback, path: str, noun: str, p
     expect(page.get_by_role("heading", name=f"No {noun} mappings")).to_be_visible()
 
 
+@walks("organization sync")
+def test_organization_sync_confirms_switching_off(page: Page) -> None:
+    page.goto("/deployment/idp-org-sync")
+    switch = page.get_by_role("switch", name="Assign default organization")
+    expect(switch).to_be_checked()
+    switch.click()
+    page.get_by_role("button", name="Confirm").click()
+    expect_message(page, "Organization sync settings updated.")
+    expect(switch).not_to_be_checked()
+    switch.click()
+    expect(switch).to_be_checked()
+
+
+@walks("admin menu")
 def test_admin_menu_words(page: Page) -> None:
     page.goto("/workspaces")
     page.get_by_role("button", name="Admin settings").click()
@@ -178,6 +240,7 @@ def test_admin_menu_words(page: Page) -> None:
         expect(page.get_by_role("menuitem", name=word, exact=True)).to_be_visible()
 
 
+@walks("option tables")
 def test_option_table_classes(page: Page) -> None:
     page.goto("/deployment/security")
     rows = page.locator("div.options-table tbody tr")
@@ -194,12 +257,14 @@ def test_option_table_classes(page: Page) -> None:
         ("/organizations/coder/settings", ("Slug", "Display name")),
     ],
 )
+@walks("forms")
 def test_field_names_are_unique(page: Page, path: str, labels: tuple[str, ...]) -> None:
     page.goto(path)
     for label in labels:
         expect(page.get_by_label(label, exact=True)).to_have_count(1)
 
 
+@walks("custom roles", "changes")
 def test_custom_role_editor_words(page: Page) -> None:
     page.goto("/organizations/coder/roles/create")
     expect(page.get_by_role("heading", name="Create Custom Role")).to_be_visible()
@@ -220,12 +285,14 @@ def test_custom_role_editor_words(page: Page) -> None:
     expect_message(page, "updated successfully")
 
 
+@walks("`/deployment/groups`")
 def test_deployment_groups_lead_to_organization(page: Page) -> None:
     page.goto("/deployment/groups")
     expect(page).to_have_url(re.compile("/organizations/coder/groups$"))
     expect(page).to_have_title(re.compile("^Groups - "))
 
 
+@walks("appearance of the account")
 def test_theme_mode_is_combobox(page: Page) -> None:
     page.goto("/settings/appearance")
     page.get_by_role("combobox", name="theme mode").click()
@@ -233,6 +300,7 @@ def test_theme_mode_is_combobox(page: Page) -> None:
     expect(page.get_by_role("group", name="Theme", exact=True)).to_be_visible()
 
 
+@walks("template builder")
 def test_template_builder_is_declared_absent(server: Loopback) -> None:
     assert call(server, "GET", "/deployment/config")["config"]["template_builder"]["disabled"] is True
 

@@ -111,7 +111,7 @@ def host_indicator(reading: HostReading | None, at: datetime | None, now: dateti
     if read.memory_pressure is not None:
         values.append(measured("memory pressure", read.memory_pressure, f"{read.memory_pressure:.1f} %", at, now))
     per_core = read.load / read.cores if read.load is not None and read.cores else None
-    values.append(measured("load", per_core, "" if per_core is None else f"{per_core:.2f} a core", at, now))
+    values.append(measured("load", per_core, "" if per_core is None else f"{per_core:.2f} per core", at, now))
     values.append(_boot(read.uptime_s, at, now))
     off = read.clock_off_s
     values.append(measured("clock", None if off is None else abs(off), "" if off is None else f"{off:+.1f} s", at, now))
@@ -136,6 +136,8 @@ def _boot(uptime: float | None, at: datetime | None, now: datetime) -> Value:
         return judged("reboot", "unknown", "", at, now)
     fresh = uptime < FRESH_BOOT.total_seconds()
     passed = format_duration(timedelta(seconds=int(uptime)))
+    if uptime >= 3600:  # seconds of hours say nothing
+        passed = passed[: passed.index("m") + 1]
     return judged("reboot", "warning" if fresh else "good", f"{passed} ago", at, now)
 
 
@@ -151,7 +153,7 @@ def agent_indicator(
     return indicator(
         (
             Value("version", version, version_standing, last_seen if version else None),
-            measured("restarts", float(restarts), f"{restarts} in a day", now if last_seen else None, now),
+            measured("restarts", float(restarts), f"{restarts} in 24 h", now if last_seen else None, now),
             seen,
         )
     )

@@ -232,6 +232,9 @@ async def _terminal(s: Scene) -> None:
         socket = await connect_websocket(policy, address, headers=headers)
         await _shows(socket, b"through")
         await socket.aclose()
+    log = (await s.world.get("/api/v2/connectionlog?q=type:workspace_app")).json()["connection_logs"]
+    opened = [row for row in log if row["web_info"]["slug_or_port"] == "terminal"]
+    assert [row["web_info"]["user"]["username"] for row in opened] == ["admin"]
 
 
 async def _shows(terminal: WebSocketStream, text: bytes) -> None:

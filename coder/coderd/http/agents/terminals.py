@@ -14,13 +14,13 @@ from quart import Blueprint, Response, websocket
 from coder.api.base.refusals import BadGateway, Forbidden, NotFound
 from coder.appproxy.agents import terminals
 from coder.appproxy.apps.app_visitor import Visitor
-from coder.coderd.http.server.auth import context, optional_caller, while_signed_in
+from coder.coderd.http.server.auth import context, optional_caller, remote_ip, while_signed_in
 from coder.coderd.http.server.declarations import HTML, LIMIT, TEXT
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import needs_upgrade
 from coder.coderd.services.access.session_revocation import CLOSE_CODE
-from coder.coderd.services.agents.agent_access import CurrentAgent, load_agent
+from coder.coderd.services.agents.agent_access import CurrentAgent, find_agent_unchecked, load_agent
 from coder.coderd.services.apps import session_handover
 from coder.domain.apps.app_headers import SIGNED_TOKEN_QUERY
 
@@ -75,18 +75,27 @@ async def terminal(agent: str) -> Response | None:
     if holder is not None:
         # A ticket names its user and key; the right may have been lost, or the key ended, since it was issued.
         visits = context().services.edge.open_streams
-        return await _attach(agent_id, holder) if await visits.may_use_terminal(holder, agent_id) else _page()
+        if not await visits.may_use_terminal(holder, agent_id):
+            return _page()
+        return await _attach(await find_agent_unchecked(context(), agent_id), holder)
     visitor = await optional_caller()
-    if visitor is None or await _may_open(agent_id) is None:
+    agent_place = await _may_open(agent_id)
+    if visitor is None or agent_place is None:
         return _page()
     return await while_signed_in(
-        visitor, functools.partial(_attach, agent_id, Visitor(visitor.credentials, visitor.user.id))
+        visitor, functools.partial(_attach, agent_place, Visitor(visitor.credentials, visitor.user.id))
     )
 
 
-async def _attach(agent_id: UUID, visitor: Visitor) -> Response | None:
+async def _attach(agent_place: CurrentAgent | None, visitor: Visitor) -> Response | None:
+    if agent_place is None:
+        return _page()
+    agent_id = agent_place.agent.id
     spec = terminals.read_spec(websocket.args)
-    visits = context().services.edge.open_streams
+    edge = context().services.edge
+    visits = edge.open_streams
+    user_agent = websocket.headers.get("User-Agent", "")
+    await edge.app_usage.log_terminal(agent_place, visitor.user_id, remote_ip(), user_agent)
     await websocket.accept()
     with visits.track_terminal(visitor, agent_id) as scope:
         try:

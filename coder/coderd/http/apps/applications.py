@@ -11,14 +11,16 @@ from coder.api.agents.agent_streams import (
     IssueReconnectingPTYSignedTokenResponse,
 )
 from coder.api.site.deployment import AppHostResponse
-from coder.coderd.http.server.auth import context, optional_caller, subject
+from coder.coderd.http.server.auth import context, optional_caller, remote_ip, subject
 from coder.coderd.http.server.declarations import NOTHING
 from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
+from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.services.apps import session_handover
 from coder.domain.access.credentials import SIGNED_OUT
 from coder.domain.access.route_scopes import ANY_KEY
+from coder.domain.foundation.web_addresses import host_of_origin
 
 blueprint = Blueprint("applications", __name__, url_prefix="/api/v2/applications")
 
@@ -70,5 +72,11 @@ async def post_terminal_token() -> Response:
     """Issue a ticket for one agent's terminal, for a host without a session (a proxy)."""
     body = await read_body(IssueReconnectingPTYSignedTokenRequest)
     agent_id = path_uuid(body.agentID)
-    token = await session_handover.issue_terminal_token(context(), subject(), body.url, agent_id)
+    ctx, visitor = context(), subject()
+    token = await session_handover.issue_terminal_token(ctx, visitor, body.url, agent_id)
+    if host_of_origin(body.url) != host_of_origin(ctx.access_url):
+        # A proxy carries this terminal: the server sees its user here only.
+        agent_place = await load_agent(ctx, visitor, agent_id, "ssh")
+        user_agent = request.headers.get("User-Agent", "")
+        await ctx.services.edge.app_usage.log_terminal(agent_place, visitor.user_id, remote_ip(), user_agent)
     return reply(IssueReconnectingPTYSignedTokenResponse(signed_token=token))

@@ -30,11 +30,14 @@ if TYPE_CHECKING:
     from coder.appproxy.apps.app_tickets import Ticket
     from coder.coderd.services.apps.app_access import AppContext
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.agents.agents import CurrentAgent
     from coder.coderd.store.engine.database import Tx
 
 LOG_INTERVAL = timedelta(hours=1)
 """Time after which the same visitor is logged again. Upstream's value is not known."""
 _MAX_LOGGED = 10_000
+TERMINAL = "terminal"
+"""Application of a web terminal in the connection log (upstream's name)."""
 
 
 class AppUsage:
@@ -63,11 +66,55 @@ class AppUsage:
         """Write a line of the connection log, unless the same visitor had one within the hour."""
         request, view = visited.request, visited.view
         kind: ConnectionType = "port_forwarding" if request.port else "workspace_app"
-        now = self._ctx.clock.now()
-        agent_name = visited.agent.name if visited.agent else ""
-        user_agent = kept(user_agent)
+        await self._log(
+            ConnectionRow(
+                id=new_uuid(),
+                connect_time=self._ctx.clock.now(),
+                organization_id=view.workspace.organization_id,
+                workspace_owner_id=view.workspace.owner_id,
+                workspace_id=view.workspace.id,
+                workspace_name=view.workspace.name,
+                agent_name=visited.agent.name if visited.agent else "",
+                type=kind,
+                ip=ip,
+                code=status,
+                user_agent=kept(user_agent),
+                user_id=user_id,
+                slug_or_port=request.app_slug_or_port,
+            )
+        )
+
+    async def log_terminal(self, agent_place: CurrentAgent, user_id: UUID, ip: str, user_agent: str) -> None:
+        """Write a line for a web terminal, with the same rule. The agent reports the session too, but not its user."""
+        await self._log(
+            ConnectionRow(
+                id=new_uuid(),
+                connect_time=self._ctx.clock.now(),
+                organization_id=agent_place.organization_id,
+                workspace_owner_id=agent_place.owner_id,
+                workspace_id=agent_place.workspace_id,
+                workspace_name=agent_place.workspace_name,
+                agent_name=agent_place.agent.name,
+                type="workspace_app",
+                ip=ip,
+                code=200,
+                user_agent=kept(user_agent),
+                user_id=user_id,
+                slug_or_port=TERMINAL,
+            )
+        )
+
+    async def _log(self, row: ConnectionRow) -> None:
+        now = row.connect_time
         # Without the user agent and the full address: a visitor can vary both with every request.
-        visitor = (view.workspace.id, agent_name, request.app_slug_or_port, user_id, network_of(ip), status)
+        visitor = (
+            row.workspace_id,
+            row.agent_name,
+            row.slug_or_port or "",
+            row.user_id,
+            network_of(row.ip),
+            row.code or 0,
+        )
         last = self._logged.get(visitor)
         if last is not None and now - last < LOG_INTERVAL:
             return
@@ -75,21 +122,6 @@ class AppUsage:
         self._logged[visitor] = now
         if len(self._logged) > _MAX_LOGGED:
             del self._logged[next(iter(self._logged))]
-        row = ConnectionRow(
-            id=new_uuid(),
-            connect_time=now,
-            organization_id=view.workspace.organization_id,
-            workspace_owner_id=view.workspace.owner_id,
-            workspace_id=view.workspace.id,
-            workspace_name=view.workspace.name,
-            agent_name=agent_name,
-            type=kind,
-            ip=ip,
-            code=status,
-            user_agent=user_agent,
-            user_id=user_id,
-            slug_or_port=request.app_slug_or_port,
-        )
         await self._ctx.db.run(log_store.put_connection, row)
 
 

@@ -51,7 +51,19 @@ export function duration(ms: number): string {
   return hours < 48 ? `${hours}h ${minutes % 60}m` : `${Math.floor(hours / 24)}d ${hours % 24}h`;
 }
 
+/** "Nov 28, 2026, 5:34 AM UTC": a moment with the reader's time zone. */
 export function dateTime(text: string | null | undefined): string {
   if (!text) return "never";
-  return new Date(text).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+  return new Date(text).toLocaleString(undefined, {
+    year: "numeric",
+    month: "short",
+    day: "numeric",
+    hour: "numeric",
+    minute: "2-digit",
+    timeZoneName: "short",
+  });
 }
+
+/** "5:33:59 AM": the time of a line or entry whose day is known. */
+export const timeOfDay = (at: string | number): string =>
+  new Date(at).toLocaleTimeString(undefined, { timeStyle: "medium" });

@@ -53,6 +53,7 @@ const app = (id: string, more: object) => ({
 const agent = {
   id: "a",
   name: "main",
+  parent_id: null,
   status: "connected",
   lifecycle_state: "ready",
   operating_system: "linux",

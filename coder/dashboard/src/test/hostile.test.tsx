@@ -32,6 +32,8 @@ import { InsightsPage } from "../pages/templates/InsightsPage";
 import { TemplatesPage } from "../pages/templates/TemplatesPage";
 import { VersionsPage } from "../pages/templates/VersionsPage";
 import { Banners } from "../pages/workspaces/Banners";
+import { FleetPage } from "../pages/workspaces/fleet/FleetPage";
+import { HomePage } from "../pages/workspaces/home/HomePage";
 import { Resources } from "../pages/workspaces/Resources";
 import { WorkspacesPage } from "../pages/workspaces/WorkspacesPage";
 import { ANSWERS } from "./hostile-answers";
@@ -58,6 +60,8 @@ const OUTPUT = Object.values(HOSTILE);
 
 const PAGES: Record<string, Showing> = {
   workspaces: { page: <WorkspacesPage />, read: 1 },
+  home: { page: <HomePage />, read: 1 },
+  "attached machines": { page: <FleetPage />, read: 1 },
   "what a workspace is made of": {
     page: <Resources workspace={hostileWorkspace} />,
     read: 20,

@@ -4,7 +4,8 @@ import { ButtonLink } from "./Button";
 import { Empty } from "./Empty";
 import { useTitle } from "./title";
 
-export function NotFoundPage() {
+/** `subject` names what the address means, such as "The workspace ana/dev". */
+export function NotFoundPage({ subject = "The page" }: { subject?: string }) {
   useTitle("Page not found");
   return (
     <Empty
@@ -13,7 +14,7 @@ export function NotFoundPage() {
       level={1}
       actions={<ButtonLink to="/workspaces">Back to workspaces</ButtonLink>}
     >
-      The page may have been removed, or you may not have access to it.
+      {subject} may have been removed or renamed, or you may not have access to it.
     </Empty>
   );
 }

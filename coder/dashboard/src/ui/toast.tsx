@@ -49,7 +49,7 @@ export function Toasts() {
     () => shown,
   );
   return (
-    <div className="pointer-events-none fixed right-4 bottom-4 z-60 flex w-[min(24rem,calc(100vw-2rem))] flex-col gap-2">
+    <div className="pointer-events-none fixed right-4 bottom-4 z-60 lg:bottom-12 flex w-[min(24rem,calc(100vw-2rem))] flex-col gap-2">
       {/* The live regions always exist, so that their content is announced. */}
       {(["good", "error"] as const).map((kind) => (
         <div

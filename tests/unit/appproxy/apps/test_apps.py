@@ -522,6 +522,11 @@ async def _terminal(s: Scene) -> None:
             assert isinstance(message, bytes)
             seen += message
     await socket.aclose()
+    log = (await s.world.get("/api/v2/connectionlog?q=type:workspace_app")).json()["connection_logs"]
+    opened = [row for row in log if row["web_info"]["slug_or_port"] == "terminal"]
+    assert [(row["web_info"]["user"]["username"], row["agent_name"], row["ip"]) for row in opened] == [
+        ("admin", "main", "127.0.0.1")
+    ]
 
 
 async def test_pages_and_settings(tmp_path: Path) -> None:

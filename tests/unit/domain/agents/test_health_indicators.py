@@ -85,7 +85,7 @@ def test_warning_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("uptime", "shown"), [(1644.9, "27m24s ago"), (86_400.0, "24h0m0s ago"), (90_061.0, "25h1m1s ago"), (0.2, "0s ago")]
+    ("uptime", "shown"), [(1644.9, "27m24s ago"), (86_400.0, "24h0m ago"), (90_061.0, "25h1m ago"), (0.2, "0s ago")]
 )
 def test_times_are_written_as_everywhere(uptime: float, shown: str) -> None:
     values = {

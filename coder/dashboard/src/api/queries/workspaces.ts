@@ -3,6 +3,7 @@ import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";
 import type {
+  AgentConnectionInfo,
   AgentDisconnect,
   AgentLights,
   ExternalAgentCredentials,
@@ -146,6 +147,14 @@ export const agentHealthIndicators = (agent: string) =>
     queryFn: () => get<AgentLights>(`/api/v2/workspaceagents/${agent}/lights`),
     refetchInterval: HEALTH_REFRESH_MS,
     retry: false,
+  });
+
+/** How the deployment lets clients reach agents. */
+export const agentConnection = (agent: string) =>
+  queryOptions({
+    queryKey: ["workspaceagents", agent, "connection"],
+    queryFn: () => get<AgentConnectionInfo>(`/api/v2/workspaceagents/${agent}/connection`),
+    staleTime: 60_000,
   });
 
 /** Newest first. */

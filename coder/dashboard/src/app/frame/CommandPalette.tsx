@@ -1,26 +1,25 @@
 // Keyboard access to pages, workspaces and templates. Opens with Ctrl/Cmd+K.
-import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Command } from "cmdk";
 import { useDeferredValue, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 
-import { put, seg } from "../../api/client";
-import { setServerData } from "../../api/optimistic";
+import { seg } from "../../api/client";
 import { useMayCreateWorkspace, usePermissions } from "../../api/permissions";
-import { myAppearance, organizations } from "../../api/queries/session";
+import { organizations } from "../../api/queries/session";
 import { templates } from "../../api/queries/templates";
 import { workspaces } from "../../api/queries/workspaces";
-import type { Organization, Template, UserAppearanceSettings } from "../../api/types";
+import type { Organization, Template } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { templatePath } from "../../features/template/paths";
 import { cx } from "../../ui/cx";
 import { useFocusReturnOnUnmount } from "../../ui/focus-return";
 import { RightsOfList } from "../../pages/workspaces/rights";
-import { DEFAULT_FONT } from "../../ui/text/terminal-fonts";
-import { toast } from "../../ui/toast";
 import { ACTIONS, MAIN } from "./nav";
 import { PaletteActions } from "./PaletteActions";
+import { PaletteThemes } from "./PaletteThemes";
 import { commandOf } from "./palette-commands";
+import { signOut } from "./sign-out";
 import type { NavItem } from "../../features/navigation/nav-item";
 import { ACCOUNT } from "../../pages/account/nav";
 import { ADMIN } from "./nav-admin";
@@ -90,10 +89,13 @@ export function rank(item: string, typed: string): number {
 export function CommandPalette({
   origin,
   onClose,
+  onHelp,
 }: {
   /** The element that had the focus before. */
   origin: HTMLElement | null;
   onClose: () => void;
+  /** Opens the list of shortcuts. */
+  onHelp?: () => void;
 }) {
   useFocusReturnOnUnmount(origin);
   const [text, setText] = useState("");
@@ -146,13 +148,15 @@ export function CommandPalette({
         value={text}
         onValueChange={(next) => {
           setText(next);
-          list.current?.scrollTo(0, 0);
+          if (list.current) list.current.scrollTop = 0;
         }}
-        placeholder="Search workspaces, templates and pages…"
+        placeholder="Search, or type a command such as: stop my-workspace"
         className="h-12 w-full border-b border-line bg-transparent px-4 text-lg outline-none"
       />
       <Command.List ref={list} className="max-h-[50vh] overflow-y-auto p-1.5">
-        <Command.Empty className="px-3 py-6 text-center text-muted">No results</Command.Empty>
+        <Command.Empty className="px-3 py-6 text-center text-muted">
+          {command ? "No workspace matches this command now" : "No results"}
+        </Command.Empty>
         {command ? (
           <Command.Group heading="Commands" className={GROUP}>
             <RightsOfList list={workspaceList}>
@@ -192,49 +196,51 @@ export function CommandPalette({
               <NewFrom key={template.id} template={template} go={go} />
             ))}
         </Command.Group>
-        <Command.Group heading="Appearance" className={GROUP}>
-          {typed === "" ? null : <Themes onClose={onClose} />}
-        </Command.Group>
-        <Command.Group heading="Pages" className={GROUP}>
-          {pages(MAIN)}
-          {pages(ACTIONS)}
-          {pages(ACCOUNT)}
-        </Command.Group>
-        <Command.Group heading="Administration" className={GROUP}>
-          {pages(ADMIN)}
-          {pages(DEPLOYMENT.flatMap((group) => group.items))}
-          {pages(organizationPages(homes))}
-        </Command.Group>
+        {/* A command acts on workspaces: a page that happens to match must not be chosen by Enter. */}
+        {command ? null : (
+          <>
+            <Command.Group heading="Appearance" className={GROUP}>
+              {typed === "" ? null : <PaletteThemes className={ITEM} onClose={onClose} />}
+            </Command.Group>
+            <Command.Group heading="Pages" className={GROUP}>
+              {pages(MAIN)}
+              {pages(ACTIONS)}
+              {pages(ACCOUNT)}
+            </Command.Group>
+            <Command.Group heading="Administration" className={GROUP}>
+              {pages(ADMIN)}
+              {pages(DEPLOYMENT.flatMap((group) => group.items))}
+              {pages(organizationPages(homes))}
+            </Command.Group>
+            <Command.Group heading="Help" className={GROUP}>
+              {onHelp ? (
+                <Command.Item
+                  className={ITEM}
+                  value="keyboard shortcuts help keys commands"
+                  onSelect={() => {
+                    onClose();
+                    onHelp();
+                  }}
+                >
+                  Keyboard shortcuts
+                </Command.Item>
+              ) : null}
+              <Command.Item
+                className={ITEM}
+                value="sign out log out logout"
+                onSelect={() => {
+                  onClose();
+                  void signOut();
+                }}
+              >
+                Sign out
+              </Command.Item>
+            </Command.Group>
+          </>
+        )}
       </Command.List>
     </Command.Dialog>
   );
-}
-
-function Themes({ onClose }: { onClose: () => void }) {
-  const queries = useQueryClient();
-  const settings = useQuery(myAppearance).data;
-  const choose = async (theme: string) => {
-    if (!settings) return;
-    const terminal_font = settings.terminal_font || DEFAULT_FONT;
-    const next = { ...settings, terminal_font, theme_mode: "single", theme_preference: theme };
-    const saved = await put<UserAppearanceSettings>("/api/v2/users/me/appearance", next);
-    setServerData(queries, myAppearance.queryKey, saved);
-  };
-  return ["dark", "light"].map((theme) => (
-    <Command.Item
-      key={theme}
-      className={ITEM}
-      value={`switch to ${theme} theme`}
-      onSelect={() => {
-        onClose();
-        void choose(theme).catch((error: unknown) =>
-          toast.failed("Failed to change the theme", error),
-        );
-      }}
-    >
-      Switch to {theme} theme
-    </Command.Item>
-  ));
 }
 
 /**

@@ -100,7 +100,7 @@ export function DeploymentBar() {
             ))
           )}
         </Figures>
-        <span className="ml-auto flex items-center gap-1 max-sm:w-full max-sm:justify-between">
+        <span className="ml-auto flex items-center gap-2 max-sm:w-full max-sm:justify-between">
           <span>
             Last aggregated <Ago at={stats.collected_at} />
           </span>

@@ -18,7 +18,7 @@ import { cx } from "../../ui/cx";
 import { focusOrigin } from "../../ui/focus-return";
 import { FrameExtras } from "./FrameExtras";
 import { MAIN } from "./nav";
-import { ADMIN } from "./nav-admin";
+import { ADMIN, isAdminPage } from "./nav-admin";
 import { useComplete, useQuiet } from "./useQuiet";
 import { useShortcuts } from "./shortcuts";
 import { UserMenu } from "./UserMenu";
@@ -91,7 +91,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
                   <Search />
                 </IconButton>
                 <FrameExtras load={quiet} />
-                <UserMenu user={user} />
+                <UserMenu user={user} onHelp={() => setHelp(true)} />
               </>
             ) : (
               <ButtonLink to="/login" variant="primary">
@@ -155,7 +155,11 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
       ) : null}
       {palette ? (
         <Suspense fallback={null}>
-          <CommandPalette origin={palette.origin} onClose={() => setPalette(null)} />
+          <CommandPalette
+            origin={palette.origin}
+            onClose={() => setPalette(null)}
+            onHelp={() => setHelp(true)}
+          />
         </Suspense>
       ) : null}
     </>
@@ -189,7 +193,8 @@ const NAV_LINK = cx(
 
 function MainNav() {
   const may = usePermissions();
-  const inside = useLocation().pathname.startsWith("/@"); // a single workspace: its address does not begin with the list's
+  const { pathname } = useLocation();
+  const inside = pathname.startsWith("/@"); // a single workspace: its address does not begin with the list's
   const admin = ADMIN.filter((item) => item.allowed?.(may) ?? true);
   return (
     <>
@@ -209,7 +214,11 @@ function MainNav() {
           <Menu
             align="start"
             trigger={
-              <Button variant="quiet">
+              <Button
+                variant="quiet"
+                aria-current={isAdminPage(pathname) ? "true" : undefined}
+                className="aria-[current=true]:bg-hover aria-[current=true]:text-text"
+              >
                 Admin settings
                 <ChevronDown />
               </Button>

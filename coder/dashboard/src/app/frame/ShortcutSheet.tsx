@@ -17,7 +17,8 @@ const COMMANDS: readonly (readonly [words: string, effect: string])[] = [
   ["extend 2h NAME", "Move its autostop"],
   ["copy ssh NAME", "Copy its SSH command"],
   ["new from TEMPLATE", "Create a workspace"],
-  ["switch to dark, switch to light", "Change the theme"],
+  ["switch to dark, light or system", "Change the theme"],
+  ["sign out", "End the session"],
 ];
 
 export function ShortcutSheet({ onClose }: { onClose: () => void }) {

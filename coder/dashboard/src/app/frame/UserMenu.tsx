@@ -1,19 +1,23 @@
 // The user menu: settings, documentation, version, sign-out.
 import { useQuery } from "@tanstack/react-query";
-import { BookOpen, ExternalLink, LogOut } from "lucide-react";
+import { BookOpen, ExternalLink, Keyboard, LogOut } from "lucide-react";
+import { useState } from "react";
 
-import { post } from "../../api/client";
+import { wireguardServer } from "../../api/queries/account";
 import { appearance, buildInfo } from "../../api/queries/session";
 import type { User } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { Menu, MenuItem, MenuLabel, MenuSeparator } from "../../ui/Menu";
-import { ACCOUNT_MENU } from "../../pages/account/nav";
+import { ACCOUNT_MENU, DEVICES } from "../../pages/account/nav";
+import { signOut } from "./sign-out";
 
 const DOCUMENTATION = "Documentation";
 
-export function UserMenu({ user }: { user: User }) {
+export function UserMenu({ user, onHelp }: { user: User; onHelp?: () => void }) {
   const info = useQuery(buildInfo).data;
   const branding = useQuery(appearance).data;
+  const [opened, setOpened] = useState(false);
+  const devices = useQuery({ ...wireguardServer, enabled: opened }).data?.enabled ?? true;
   const documents =
     branding?.docs_url && /^https?:/i.test(branding.docs_url) ? branding.docs_url : "";
   // Links configured by an administrator may include the documentation again.
@@ -25,6 +29,7 @@ export function UserMenu({ user }: { user: User }) {
   return (
     <Menu
       label="Your account"
+      onOpen={() => setOpened(true)}
       trigger={
         <button
           type="button"
@@ -44,8 +49,8 @@ export function UserMenu({ user }: { user: User }) {
         <p className="truncate text-sm text-muted">{user.email}</p>
       </div>
       <MenuSeparator />
-      {ACCOUNT_MENU.map((item) => (
-        <MenuItem key={item.to} to={item.to}>
+      {ACCOUNT_MENU.filter((item) => item.to !== DEVICES || devices).map((item) => (
+        <MenuItem key={item.to} to={item.to} icon={<item.icon />}>
           {item.text}
         </MenuItem>
       ))}
@@ -60,16 +65,15 @@ export function UserMenu({ user }: { user: User }) {
           {link.name}
         </MenuItem>
       ))}
+      {onHelp ? (
+        <MenuItem icon={<Keyboard />} onSelect={onHelp}>
+          Keyboard shortcuts
+        </MenuItem>
+      ) : null}
       <MenuItem icon={<LogOut />} onSelect={() => void signOut()}>
         Sign out
       </MenuItem>
       {info ? <MenuLabel>Coder {info.version}</MenuLabel> : null}
     </Menu>
   );
-}
-
-// A full page load: nothing of this user stays in memory.
-async function signOut(): Promise<void> {
-  await post("/api/v2/users/logout").catch(() => undefined);
-  window.location.assign("/login");
 }

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 
 import type { Permissions } from "../../api/permissions";
-import { ADMIN } from "./nav-admin";
+import { ADMIN, isAdminPage } from "./nav-admin";
 import { DEPLOYMENT } from "../../pages/deployment/nav";
 
 const person = (...allowed: (keyof Permissions)[]) =>
@@ -41,4 +41,16 @@ it.each([
   ],
 ] as const)("shows %j the entries of the original", (allowed, entries) => {
   expect(menu(person(...allowed))).toEqual(entries);
+});
+
+it.each([
+  ["/deployment/users", true],
+  ["/organizations", true],
+  ["/audit", true],
+  ["/health/derp", true],
+  ["/healthy", false],
+  ["/workspaces", false],
+  ["/@ana/deployment", false],
+])("knows whether %s belongs to the administration: %j", (pathname, expected) => {
+  expect(isAdminPage(pathname)).toBe(expected);
 });

@@ -46,3 +46,7 @@ export const ADMIN: readonly NavItem[] = [
     words: "status database derp websocket",
   },
 ];
+
+/** Whether an address is one of the administration's pages. */
+export const isAdminPage = (pathname: string): boolean =>
+  ADMIN.some(({ to }) => pathname === to || pathname.startsWith(`${to}/`));

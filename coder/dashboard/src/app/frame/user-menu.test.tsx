@@ -1,4 +1,4 @@
-import { screen } from "@testing-library/react";
+import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
@@ -21,4 +21,14 @@ it("lists the documentation once", async () => {
   await userEvent.click(await screen.findByTestId("user-dropdown-trigger"));
   expect(await screen.findByText("Report a bug")).toBeVisible();
   expect(screen.getAllByText("Documentation")).toHaveLength(1);
+});
+
+it("hides devices of a server without a WireGuard address", async () => {
+  const user = { username: "ana", name: "", email: "a@b.c", avatar_url: "" } as User;
+  visit([{ path: "/", element: <UserMenu user={user} /> }], "/", {
+    "GET /api/v2/wireguard": { enabled: false },
+  });
+  await userEvent.click(await screen.findByTestId("user-dropdown-trigger"));
+  expect(await screen.findByRole("menuitem", { name: "Account" })).toBeVisible();
+  await waitFor(() => expect(screen.queryByText("WireGuard devices")).toBeNull());
 });

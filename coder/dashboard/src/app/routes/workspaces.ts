@@ -29,6 +29,10 @@ export const workspaceRoutes: RouteObject[] = [
     "/:owner/:workspace/builds/:number",
     async () => (await import("../../pages/workspaces/builds/BuildPage")).BuildPage,
   ),
+  page(
+    "/:owner/:workspace/connection",
+    async () => (await import("../../pages/workspaces/connection/ConnectionPage")).ConnectionPage,
+  ),
   around(
     "/:owner/:workspace/settings",
     async () => (await import("../../pages/workspaces/settings/SettingsLayout")).SettingsLayout,

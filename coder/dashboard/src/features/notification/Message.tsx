@@ -1,12 +1,12 @@
 // A message of the inbox: the event, its time, and the available actions.
-import { Bell, CircleAlert, MessageSquareText, UserRound } from "lucide-react";
+import { Bell, Check, CircleAlert, MessageSquareText, Undo2, UserRound } from "lucide-react";
 import { lazy, Suspense } from "react";
 import { Link } from "react-router";
 
 import type { InboxNotification, InboxNotificationAction } from "../../api/types";
 import { Ago } from "../../ui/Ago";
 import { safeImage } from "../../ui/Avatar";
-import { Button, buttonClass } from "../../ui/Button";
+import { Button, buttonClass, IconButton } from "../../ui/Button";
 import { cx } from "../../ui/cx";
 import { ownPath } from "./own-path";
 
@@ -27,6 +27,7 @@ export function Message({ message, onRead, compact = false }: MessageProps) {
   const Icon = ICONS[message.icon] ?? Bell;
   const picture = message.icon.startsWith("DEFAULT_ICON") ? null : safeImage(message.icon);
   const fresh = message.read_at === null;
+  const readLabel = fresh ? "Mark as read" : "Mark as unread";
   return (
     <article
       aria-label={message.title || "Notification"}
@@ -54,22 +55,40 @@ export function Message({ message, onRead, compact = false }: MessageProps) {
           <span className="shrink-0 text-xs text-muted">
             <Ago at={message.created_at} />
           </span>
+          {compact ? (
+            <IconButton
+              size="sm"
+              className="-my-1 shrink-0 self-center"
+              label={readLabel}
+              onClick={() => onRead(fresh)}
+            >
+              {fresh ? <Check /> : <Undo2 />}
+            </IconButton>
+          ) : null}
         </div>
-        <div className={cx("mt-0.5 text-sm text-muted", compact && "line-clamp-4")}>
+        <div className={cx("mt-0.5 text-sm text-muted", compact && "line-clamp-3")}>
           <Suspense fallback={null}>
             <Markdown text={message.content.replaceAll("by ****", "by an unknown user")} />
           </Suspense>
         </div>
-        <div
-          className={cx("mt-2 flex flex-wrap gap-1.5", message.actions.length === 0 && "-ml-2.5")}
-        >
-          {message.actions.map((action) => (
-            <Action key={action.label + action.url} action={action} onFollow={() => onRead(true)} />
-          ))}
-          <Button size="sm" variant="quiet" onClick={() => onRead(fresh)}>
-            {fresh ? "Mark as read" : "Mark as unread"}
-          </Button>
-        </div>
+        {compact && message.actions.length === 0 ? null : (
+          <div
+            className={cx("mt-2 flex flex-wrap gap-1.5", message.actions.length === 0 && "-ml-2.5")}
+          >
+            {message.actions.map((action) => (
+              <Action
+                key={action.label + action.url}
+                action={action}
+                onFollow={() => onRead(true)}
+              />
+            ))}
+            {compact ? null : (
+              <Button size="sm" variant="quiet" onClick={() => onRead(fresh)}>
+                {readLabel}
+              </Button>
+            )}
+          </div>
+        )}
       </div>
     </article>
   );

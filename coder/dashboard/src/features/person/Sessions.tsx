@@ -14,6 +14,7 @@ import { Confirm } from "../../ui/Confirm";
 import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { toast } from "../../ui/toast";
+import { LastUsed } from "../session/LastUsed";
 import { programName } from "./user-agents";
 import { plural } from "../../lib/words";
 
@@ -94,7 +95,7 @@ export function Sessions({ user }: { user?: User }) {
                   "in use now"
                 ) : Date.parse(session.last_used) > 0 ? (
                   <>
-                    last used <Ago at={session.last_used} />
+                    last used <LastUsed at={session.last_used} />
                   </>
                 ) : (
                   "never used"

@@ -52,7 +52,7 @@ export function AgentLogs({ agent }: { agent: WorkspaceAgent }) {
             </button>
           ))
         ) : (
-          <h3 className="px-0.5 text-sm font-medium text-muted">Agent log</h3>
+          <h3 className="text-sm font-medium text-muted">Agent log</h3>
         )}
       </div>
       <LogView

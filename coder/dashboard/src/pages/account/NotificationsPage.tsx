@@ -142,7 +142,7 @@ function Groups({
               <Switch
                 label={`All of ${group}`}
                 hideLabel
-                checked={on > 0}
+                checked={on === items.length}
                 onChange={(enabled) =>
                   void change(Object.fromEntries(items.map((item) => [item.id, !enabled])))
                 }

@@ -31,7 +31,7 @@ export function SshKeysPage() {
   const [confirming, setConfirming] = useState(false);
   const regenerate = async () => {
     setServerData(queries, gitSshKey.queryKey, await put<GitSSHKey>("/api/v2/users/me/gitsshkey"));
-    toast.done("SSH key regenerated.", "Add the new key to your Git servers.");
+    toast.done("SSH key regenerated successfully.", "Add the new key to your Git servers.");
   };
   return (
     <>

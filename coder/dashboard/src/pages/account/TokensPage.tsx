@@ -8,6 +8,7 @@ import { remove } from "../../api/client";
 import { authorizationCheck, useChecks } from "../../api/permissions";
 import { tokenConfig, tokens } from "../../api/queries/account";
 import type { APIKeyWithOwner } from "../../api/types";
+import { LastUsed } from "../../features/session/LastUsed";
 import { useMe } from "../../features/session/useMe";
 import { Ago } from "../../ui/Ago";
 import { Tag } from "../../ui/Badge";
@@ -83,7 +84,7 @@ export function TokensPage() {
       extra: true,
       cell: (row) => (
         <span className="text-muted">
-          <Ago at={row.last_used} />
+          <LastUsed at={row.last_used} />
         </span>
       ),
     },

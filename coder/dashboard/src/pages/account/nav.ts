@@ -1,4 +1,6 @@
 // The user menu behind the avatar, and the navigation of the settings pages.
+import { Smartphone, SquareTerminal, UserRound, type LucideIcon } from "lucide-react";
+
 import type { NavItem } from "../../features/navigation/nav-item";
 
 /** The side navigation of /settings. */
@@ -44,10 +46,11 @@ export const ACCOUNT_PAGES: readonly { title: string; items: readonly NavItem[] 
 ];
 
 /** In the menu behind the avatar. */
-export const ACCOUNT_MENU: readonly NavItem[] = [
-  { to: "/settings/account", text: "Account" },
-  { to: "/settings/devices", text: "WireGuard devices" },
-  { to: "/install", text: "Install CLI", words: "command line download" },
+export const DEVICES = "/settings/devices";
+export const ACCOUNT_MENU: readonly (NavItem & { icon: LucideIcon })[] = [
+  { to: "/settings/account", text: "Account", icon: UserRound },
+  { to: DEVICES, text: "WireGuard devices", icon: Smartphone },
+  { to: "/install", text: "Install CLI", icon: SquareTerminal },
 ];
 
 /** All entries, for the command palette. */

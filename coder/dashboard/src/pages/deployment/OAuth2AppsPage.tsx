@@ -241,7 +241,12 @@ export function AppForm({
           />
           <div className="flex justify-end gap-2">
             {actions}
-            <Button type="submit" variant="primary" busy={form.busy}>
+            <Button
+              type="submit"
+              variant="primary"
+              busy={form.busy}
+              disabled={load !== null && !form.dirty}
+            >
               {submit}
             </Button>
           </div>

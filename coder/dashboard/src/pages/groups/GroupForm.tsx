@@ -91,7 +91,12 @@ export function GroupForm({
         </Section>
         <div className="flex justify-end gap-2">
           {actions}
-          <Button type="submit" variant="primary" busy={form.busy}>
+          <Button
+            type="submit"
+            variant="primary"
+            busy={form.busy}
+            disabled={load !== null && !form.dirty}
+          >
             Save
           </Button>
         </div>

@@ -9,8 +9,9 @@ import { useMe } from "../../features/session/useMe";
 import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
 import { Facts } from "../../ui/Card";
-import { dateTime } from "../../lib/time";
+import { dateTime, timeOfDay } from "../../lib/time";
 import { changes, linkOf, ownerOf, program, sentence, words, type Change } from "./audit";
+import { useNames, withNames } from "./names";
 
 export function Entry({ entry }: { entry: AuditLog }) {
   const [open, setOpen] = useState(false);
@@ -33,11 +34,7 @@ export function Entry({ entry }: { entry: AuditLog }) {
           </p>
           <p className="text-sm text-muted [overflow-wrap:anywhere]">
             <time dateTime={entry.time} title={dateTime(entry.time)}>
-              {new Date(entry.time).toLocaleTimeString(undefined, {
-                hour: "2-digit",
-                minute: "2-digit",
-                second: "2-digit",
-              })}
+              {timeOfDay(entry.time)}
             </time>
             {entry.ip ? <> · {entry.ip}</> : null}
             {entry.user_agent ? (
@@ -74,7 +71,7 @@ export function Entry({ entry }: { entry: AuditLog }) {
           className="flex flex-col gap-4 border-t border-line bg-inset px-4 py-3.5 sm:pl-13"
         >
           {lines.length > 0 ? (
-            <Diff lines={lines} />
+            <Diff lines={lines} diff={entry.diff} />
           ) : (
             <p className="text-muted">No values changed.</p>
           )}
@@ -114,7 +111,8 @@ function Sentence({ entry }: { entry: AuditLog }) {
   });
 }
 
-function Diff({ lines }: { lines: readonly Change[] }) {
+function Diff({ lines, diff }: { lines: readonly Change[]; diff: unknown }) {
+  const names = useNames(diff);
   return (
     <div
       className="overflow-x-auto rounded-lg border border-line bg-surface"
@@ -139,14 +137,18 @@ function Diff({ lines }: { lines: readonly Change[] }) {
         <tbody className="divide-y divide-line">
           {lines.map((line) => (
             <tr key={line.field} className="align-top">
-              <th scope="row" className="px-3 py-1.5 text-left font-medium whitespace-nowrap">
-                {line.field}
+              <th
+                scope="row"
+                className="px-3 py-1.5 text-left font-medium whitespace-nowrap"
+                title={line.field}
+              >
+                {words(line.field)}
               </th>
               <td className="px-3 py-1.5">
-                <Value value={line.before} tone="text-bad bg-bad-soft" sign="−" />
+                <Value value={line.before} names={names} tone="text-bad bg-bad-soft" sign="−" />
               </td>
               <td className="px-3 py-1.5">
-                <Value value={line.after} tone="text-good bg-good-soft" sign="+" />
+                <Value value={line.after} names={names} tone="text-good bg-good-soft" sign="+" />
               </td>
             </tr>
           ))}
@@ -156,13 +158,23 @@ function Diff({ lines }: { lines: readonly Change[] }) {
   );
 }
 
-function Value({ value, tone, sign }: { value: string | null; tone: string; sign: string }) {
+function Value({
+  value,
+  names,
+  tone,
+  sign,
+}: {
+  value: string | null;
+  names: ReadonlyMap<string, string>;
+  tone: string;
+  sign: string;
+}) {
   if (value === null) return <span className="text-muted">hidden (secret)</span>;
   if (value === "") return <span className="text-muted">empty</span>;
   return (
-    <code className={`rounded-sm px-1 py-px [overflow-wrap:anywhere] ${tone}`}>
+    <code className={`rounded-sm px-1 py-px [overflow-wrap:anywhere] ${tone}`} title={value}>
       <span aria-hidden="true">{sign} </span>
-      {value}
+      {withNames(value, names)}
     </code>
   );
 }

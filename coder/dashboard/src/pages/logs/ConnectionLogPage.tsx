@@ -40,6 +40,9 @@ const PRESETS = [
   ["Apps", "type:workspace_app"],
 ] as const;
 
+/** The server records who opened a web terminal as a visit to this application. */
+const isTerminal = (entry: ConnectionLog): boolean => entry.web_info?.slug_or_port === "terminal";
+
 const COLUMNS: Column<ConnectionLog>[] = [
   {
     id: "what",
@@ -54,12 +57,14 @@ const COLUMNS: Column<ConnectionLog>[] = [
               <strong className="font-semibold">
                 {entry.web_info.user?.username ?? "An anonymous user"}
               </strong>{" "}
-              by {KINDS[entry.type]}
+              by {isTerminal(entry) ? KINDS.reconnecting_pty : KINDS[entry.type]}
             </>
           ) : (
             <strong className="font-semibold">{KINDS[entry.type]}</strong>
           )}{" "}
-          {entry.web_info?.slug_or_port ? <Tag>{entry.web_info.slug_or_port}</Tag> : null}
+          {entry.web_info?.slug_or_port && !isTerminal(entry) ? (
+            <Tag>{entry.web_info.slug_or_port}</Tag>
+          ) : null}
         </p>
         <p className="text-sm text-muted [overflow-wrap:anywhere]">
           to <Workspace entry={entry} />

@@ -54,7 +54,13 @@ describe("values", () => {
     ["", ""],
     [null, ""],
     [undefined, ""],
-    [["a"], '["a"]'],
+    [["a", "b"], "a, b"],
+    [[], ""],
+    [[1], "[1]"],
+    [{}, ""],
+    [{ ana: "use", ben: "admin" }, "ana: use, ben: admin"],
+    [{ ana: ["read", "use"] }, "ana: read,use"],
+    [{ ana: { deep: 1 } }, '{"ana":{"deep":1}}'],
     [{ Time: "2026-01-01T00:00:00Z", Valid: true }, "2026-01-01T00:00:00Z"],
     [{ Int64: 5, Valid: false }, ""],
   ])("formats %j as %j", (value, text) => expect(shown(value)).toBe(text));
@@ -72,6 +78,8 @@ it("groups by day in order", () => {
 it.each([
   ["workspace_build", "Workspace build"],
   ["api_key", "API key"],
+  ["user_acl", "User ACL"],
+  ["default_ttl_ms", "Default TTL ms"],
   ["idp_sync_settings_group", "IdP sync settings group"],
   ["oauth2_provider_app", "OAuth2 provider app"],
 ])("describes %s as %s", (name, text) => {

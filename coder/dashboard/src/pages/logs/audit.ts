@@ -92,7 +92,20 @@ export function shown(value: unknown): string {
       .map(([, change]) => change as unknown);
     return (value as { Valid: boolean }).Valid ? shown(inner) : "";
   }
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  return typeof value !== "object" ? String(value) : (plainPairs(value) ?? JSON.stringify(value));
+}
+
+/** "ana: use, ben: admin" of a flat object, such as an access list, or of a list; null for any other. */
+function plainPairs(value: object): string | null {
+  if (Array.isArray(value))
+    return value.every((item) => typeof item === "string") ? value.join(", ") : null;
+  const pairs = Object.entries(value as Record<string, unknown>);
+  const isFlat = pairs.every(
+    ([, item]) =>
+      typeof item === "string" ||
+      (Array.isArray(item) && item.every((part) => typeof part === "string")),
+  );
+  return isFlat ? pairs.map(([name, item]) => `${name}: ${String(item)}`).join(", ") : null;
 }
 
 /** Entries grouped by day in the reader's time zone. */
@@ -118,7 +131,7 @@ export function byDay<T extends { time: string }>(
 export function words(name: string): string {
   const text = name
     .replaceAll("_", " ")
-    .replace(/\b(api|ai|idp|oauth2|ssh|mcp)\b/g, (short) =>
+    .replace(/\b(acl|api|ai|id|idp|ip|oauth2|ssh|mcp|ttl|url)\b/g, (short) =>
       short === "oauth2" ? "OAuth2" : short === "idp" ? "IdP" : short.toUpperCase(),
     );
   return text.charAt(0).toUpperCase() + text.slice(1);

@@ -31,7 +31,7 @@ it("shows no user for connections inside the workspace", async () => {
       },
       "GET /api/v2/organizations": [],
       "GET /api/v2/connectionlog": {
-        count: 3,
+        count: 4,
         connection_logs: [
           entry("a", { ssh_info: { disconnect_time: AT, disconnect_reason: "", exit_code: 0 } }),
           entry("b", {
@@ -46,6 +46,10 @@ it("shows no user for connections inside the workspace", async () => {
             type: "workspace_app",
             web_info: { user: { username: "ben" }, slug_or_port: "code-server", status_code: 200 },
           }),
+          entry("d", {
+            type: "workspace_app",
+            web_info: { user: { username: "ben" }, slug_or_port: "terminal", status_code: 200 },
+          }),
         ],
       },
     },
@@ -57,4 +61,5 @@ it("shows no user for connections inside the workspace", async () => {
   expect(rows[0]).toMatch(/^SSH to ana\/dev\.main-.*Endedwithin a second$/);
   expect(rows[1]).toMatch(/^SSH to ana\/dev\.main10\.0\.0\.1.*Ended with code 1after 1m 5s: gone$/);
   expect(rows[2]).toMatch(/^ben by App code-serverto ana\/dev\.main/);
+  expect(rows[3]).toMatch(/^ben by Web terminal to ana\/dev\.main/);
 });

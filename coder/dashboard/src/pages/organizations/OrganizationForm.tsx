@@ -74,7 +74,12 @@ export function OrganizationForm({
         </Section>
         <div className="flex justify-end gap-2">
           {actions}
-          <Button type="submit" variant="primary" busy={form.busy}>
+          <Button
+            type="submit"
+            variant="primary"
+            busy={form.busy}
+            disabled={load !== null && !form.dirty}
+          >
             Save
           </Button>
         </div>

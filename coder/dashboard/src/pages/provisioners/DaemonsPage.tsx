@@ -100,7 +100,10 @@ function Daemons({ view }: { view: OrganizationView }) {
       header: "Machine",
       extra: true,
       cell: (row) => (
-        <Machine health={health?.find((candidate) => candidate.daemon_id === row.id)} />
+        <Machine
+          idle={row.status === "idle"}
+          health={health?.find((candidate) => candidate.daemon_id === row.id)}
+        />
       ),
     },
     {
@@ -118,7 +121,10 @@ function Daemons({ view }: { view: OrganizationView }) {
     <>
       <PageHead
         title="Provisioners"
-        description="Provisioners run Terraform. A job goes to a provisioner that has all of its tags."
+        description={
+          "Provisioners run Terraform. A job goes to a provisioner that has all of its tags; a tagged provisioner " +
+          "takes untagged jobs while no untagged one is connected."
+        }
         actions={<ButtonLink to={`${view.home}/provisioner-jobs`}>View jobs</ButtonLink>}
       />
       <div className="mb-4 flex flex-wrap items-end gap-3">
@@ -191,7 +197,8 @@ function DaemonState({ daemon, jobs }: { daemon: ProvisionerDaemon; jobs: string
   );
 }
 
-function Machine({ health }: { health: ProvisionerDaemonHealth | undefined }) {
+/** The report may be older than the state: an idle provisioner has no busy slot. */
+function Machine({ idle, health }: { idle: boolean; health: ProvisionerDaemonHealth | undefined }) {
   if (!health) return <span className="text-muted">-</span>;
   const parts = [
     health.host?.cpu == null
@@ -205,7 +212,7 @@ function Machine({ health }: { health: ProvisionerDaemonHealth | undefined }) {
   return (
     <div className="text-sm text-muted">
       <p className="tabular-nums">
-        {health.slots.busy} of {counted(health.slots.total, "slot")} busy
+        {idle ? 0 : health.slots.busy} of {counted(health.slots.total, "slot")} busy
       </p>
       {parts.length > 0 ? <p className="tabular-nums">{parts.join(", ")}</p> : null}
       {health.problem ? (

@@ -148,7 +148,7 @@ function Job({
     <li data-testid={`job-${job.id}`}>
       <div className="flex items-start gap-3 px-4 py-2.5">
         <Avatar
-          name={job.metadata.template_name || "?"}
+          name={job.metadata.template_name || job.metadata.template_version_name || title}
           src={job.metadata.template_icon}
           size="sm"
           square

@@ -76,7 +76,12 @@ function Keys({ view }: { view: OrganizationView }) {
       id: "tags",
       header: "Tags",
       extra: true,
-      cell: (row) => <Tags tags={row.key.tags} emptyText="untagged" />,
+      cell: (row) =>
+        isBuiltIn(row) ? (
+          <span className="text-sm text-muted">set by each provisioner</span>
+        ) : (
+          <Tags tags={row.key.tags} emptyText="untagged" />
+        ),
     },
     {
       id: "daemons",

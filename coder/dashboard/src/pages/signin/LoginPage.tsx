@@ -121,6 +121,7 @@ function PasswordForm({ target }: { target: string }) {
         type="email"
         placeholder="name@example.com"
         autoComplete="email"
+        autoFocus
         required
         value={form.values.email}
         problem={form.problem("email")}

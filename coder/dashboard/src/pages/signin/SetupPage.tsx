@@ -50,6 +50,7 @@ export function SetupPage() {
           label="Email"
           type="email"
           autoComplete="email"
+          autoFocus
           required
           value={form.values.email}
           problem={form.problem("email")}
@@ -61,13 +62,14 @@ export function SetupPage() {
           value={form.values.username}
           problem={form.problem("username")}
           placeholder={nameFrom(form.values.email)}
-          hint="Letters, digits and hyphens. Used in the URLs of your workspaces."
+          hint="Optional. Letters, digits and hyphens; used in the URLs of your workspaces."
           onChange={(value) => form.set("username", value)}
         />
         <TextField
           label="Password"
           type="password"
           autoComplete="new-password"
+          hint="Use a long password or several words; simple ones are rejected."
           required
           value={form.values.password}
           problem={form.problem("password")}

@@ -169,7 +169,7 @@ function Prompt({ task, owner, name }: TaskChatProps) {
     async ({ input }) => {
       await patch(`${taskPath(owner, name)}/input`, { input });
       await queries.invalidateQueries({ queryKey: ["task"] });
-      toast.done("Prompt updated.", "It applies from the next start.");
+      toast.done("Prompt updated successfully.", "It applies from the next start.");
     },
     ({ input }) => (input.trim() === "" ? { input: "Enter a prompt." } : {}),
   );

@@ -26,6 +26,7 @@ export function TagEditor({
   return (
     <Popover
       label="Provisioner tags"
+      align="start"
       className="w-88 p-4"
       trigger={
         <Button icon={<TagsIcon />} aria-label={`Expand provisioner tags ${own.length}`}>

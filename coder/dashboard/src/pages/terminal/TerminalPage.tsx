@@ -34,7 +34,7 @@ export function TerminalPage() {
   )
     return (
       <main className="flex-1">
-        <NotFoundPage />
+        <NotFoundPage subject={`The workspace ${owner}/${name}`} />
       </main>
     );
   if (workspaceQuery.isPending) return <Loading />;

@@ -20,6 +20,7 @@ import { marksOf, READABLE, themeOf } from "./colours";
 import { guardPaste } from "./paste";
 import { drawBy } from "./renderer";
 import { connect, type TerminalRequest, type TerminalState } from "./stream";
+import { TerminalKeys } from "./TerminalKeys";
 import { TerminalSearch } from "./TerminalSearch";
 
 /** Longest wait for the font before the terminal opens. */
@@ -166,6 +167,12 @@ export function TerminalView({
         />
         <div ref={box} data-testid="terminal" className="min-h-0 flex-1 basis-0 overflow-hidden" />
       </div>
+      <TerminalKeys
+        onKey={(key) => {
+          const screen = terminal.current?.screen;
+          screen?.input(key.data(screen.modes.applicationCursorKeysMode));
+        }}
+      />
     </>
   );
 }

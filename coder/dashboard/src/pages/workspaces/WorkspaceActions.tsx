@@ -90,6 +90,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
     external ? null : (
       <Button
         icon={icon}
+        variant={label === "Start" && possible && !workspace.outdated ? "primary" : "secondary"}
         data-testid={testId}
         disabled={!possible || build.isPending}
         onClick={act}

@@ -8,6 +8,10 @@ export const workspacePath = (workspace: Pick<Workspace, "owner_name" | "name">)
 export const terminalPath = (workspace: Workspace, agent: Pick<WorkspaceAgent, "name">) =>
   `${workspacePath(workspace)}.${seg(agent.name)}/terminal`;
 
+/** The page that says why the connection to an agent is slow. */
+export const connectionPath = (workspace: Workspace, agent: Pick<WorkspaceAgent, "name">) =>
+  `${workspacePath(workspace)}/connection?agent=${seg(agent.name)}`;
+
 /** The page for the values that a build with this version requires. */
 export const valuesPath = (workspace: Pick<Workspace, "owner_name" | "name">, version: string) =>
   `${workspacePath(workspace)}/settings/parameters?templateVersionId=${version}`;

@@ -25,7 +25,12 @@ export function useWorkspace(): Found {
   // A workspace that the user can no longer see disappears from the page; any other failure keeps the
   // last known state.
   if (result.error instanceof ApiError && result.error.status === 404)
-    return { workspace: null, view: <NotFoundPage /> };
+    return {
+      workspace: null,
+      view: (
+        <NotFoundPage subject={`The workspace ${owner.slice(1)}/${params["workspace"] ?? ""}`} />
+      ),
+    };
   if (result.data) return { workspace: result.data, view: null };
   if (result.isPending) return { workspace: null, view: <SkeletonRows rows={4} /> };
   return {

@@ -106,7 +106,7 @@ export function TextField({
   const input = (
     <input
       id={name}
-      className={cx(INPUT, "h-8.5", className)}
+      className={cx(INPUT, "h-8.5", rest.type === "number" && "max-w-40", className)}
       value={value}
       aria-invalid={problem ? true : undefined}
       aria-describedby={describedBy(name, hint, problem)}

@@ -50,6 +50,8 @@ interface DataTableProps<T> {
   empty?: ReactNode;
   footer?: ReactNode;
   dense?: boolean;
+  /** Inside a card, which has the edges: the outer cells align with the card’s heading. */
+  bare?: boolean;
   /** Number of rows of the whole list, of which `data` is a page. */
   total?: number;
 }
@@ -65,6 +67,7 @@ export function DataTable<T>({
   empty,
   footer,
   dense: small = false,
+  bare = false,
   total = 0,
 }: DataTableProps<T>) {
   const narrow = useNarrow();
@@ -83,7 +86,12 @@ export function DataTable<T>({
   const all = keys.length > 0 && keys.every(chosen);
   return (
     <div
-      className="overflow-x-auto rounded-xl border border-line bg-surface shadow-card"
+      className={cx(
+        "overflow-x-auto",
+        bare
+          ? "rounded-b-xl [&_td:first-child]:pl-5 [&_td:last-child]:pr-5 [&_th:first-child]:pl-5 [&_th:last-child]:pr-5"
+          : "rounded-xl border border-line bg-surface shadow-card",
+      )}
       tabIndex={-1}
     >
       <table
@@ -121,6 +129,7 @@ export function DataTable<T>({
                   <SortButton
                     header={column.header}
                     sorting={by === column ? sorting : null}
+                    right={column.align === "right"}
                     onClick={() => setSorting(nextSorting(sorting, column.id))}
                   />
                 ) : (
@@ -226,9 +235,12 @@ export function DataTable<T>({
 function SortButton({
   header,
   sorting,
+  right,
   onClick,
 }: {
   header: string;
+  /** The values stand at the right: the arrow comes first, so that the heading ends above them. */
+  right: boolean;
   sorting: Sorting | null;
   onClick: () => void;
 }) {
@@ -236,7 +248,10 @@ function SortButton({
   return (
     <button
       type="button"
-      className="group inline-flex items-center gap-1 font-medium hover:text-text"
+      className={cx(
+        "group inline-flex items-center gap-1 font-medium hover:text-text",
+        right && "flex-row-reverse",
+      )}
       onClick={onClick}
     >
       {header}

@@ -30,7 +30,7 @@ export function CodeBox({ command, label, secret = false, testId = "command" }: 
     >
       {/* A command wrapped at a dash reads as another one: scroll instead. */}
       <code
-        className="min-w-0 flex-1 overflow-x-auto py-1 text-sm text-ellipsis whitespace-pre max-sm:w-full max-sm:flex-none"
+        className="min-w-0 flex-1 overflow-x-auto py-1 text-sm whitespace-pre max-sm:w-full max-sm:flex-none"
         data-testid={testId}
         tabIndex={0}
       >

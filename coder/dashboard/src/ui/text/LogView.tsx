@@ -10,6 +10,7 @@ import { Button, IconButton } from "../Button";
 import { INPUT } from "../forms/Field";
 import { cx } from "../cx";
 import { keyOf } from "../keys";
+import { timeOfDay } from "../../lib/time";
 import { counted } from "../../lib/words";
 
 export interface LogLine {
@@ -182,7 +183,7 @@ export function Line({
           ) : null}
           {times && line.at ? (
             <time dateTime={line.at} className="shrink-0 text-faint select-none max-sm:hidden">
-              {new Date(line.at).toLocaleTimeString()}
+              {timeOfDay(line.at)}
             </time>
           ) : null}
           <span className="min-w-0 whitespace-pre-wrap [overflow-wrap:anywhere]">

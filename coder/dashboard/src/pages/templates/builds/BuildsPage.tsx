@@ -53,6 +53,7 @@ export function BuildsPage() {
       >
         <DataTable
           label="Versions"
+          bare
           data={reports}
           columns={COLUMNS}
           rowKey={(report) => report.version}

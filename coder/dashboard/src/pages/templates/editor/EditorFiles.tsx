@@ -50,7 +50,7 @@ export function EditorFiles({ edited, errors, onCreate, onRename, onDelete }: Ed
         </div>
         <FileTree paths={[...current.keys()]} shown={path} onShow={edited.show} marks={marks} />
       </div>
-      <div className="h-[48vh] min-h-72">
+      <div className="h-[clamp(18rem,calc(100dvh-20rem),60rem)]">
         {!current.has(path) ? (
           <p className="p-6 text-muted">Select a file.</p>
         ) : text === null ? (

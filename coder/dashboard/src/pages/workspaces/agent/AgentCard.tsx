@@ -22,7 +22,7 @@ import { Containers } from "./Containers";
 import { DesktopLinks } from "./DesktopLinks";
 import { Reattach, ExternalPanel } from "./ExternalPanel";
 import { TextLink } from "../../../ui/Page";
-import { terminalPath, workspacePath } from "../paths";
+import { connectionPath, terminalPath, workspacePath } from "../paths";
 import { useMayConnect } from "../useMayConnect";
 import { PortsButton } from "./Ports";
 import { SshButton } from "./SshButton";
@@ -170,7 +170,16 @@ export function AgentCard({
           <Containers agent={agent} workspace={workspace} mayConnect={mayConnect} />
         </>
       ) : null}
-      {connected || agent.status === "disconnected" ? <AgentHealth agent={agent} /> : null}
+      {connected || agent.status === "disconnected" ? (
+        <AgentHealth
+          agent={agent}
+          pathLink={
+            connected ? (
+              <TextLink to={connectionPath(workspace, agent)}>Why is it slow?</TextLink>
+            ) : null
+          }
+        />
+      ) : null}
       <AgentLogs agent={agent} />
     </Card>
   );

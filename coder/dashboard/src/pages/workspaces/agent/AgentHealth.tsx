@@ -1,7 +1,7 @@
 // Health of an agent's machine: three indicators, each with its readings and their ages, and the
 // reason for the last disconnect.
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useEffect, useState, type ReactNode } from "react";
 
 import { useLongLost } from "../../../api/connection";
 import { agentDisconnects, agentHealthIndicators } from "../../../api/queries/workspaces";
@@ -26,8 +26,18 @@ const INDICATORS = [
   ["path", "Path", "Network path to the agent"],
 ] as const;
 
+/** Names of readings that the API calls otherwise. */
+const LABELS: Readonly<Record<string, string>> = { reboot: "last boot", way: "clients" };
+
 /** Nothing if the server has no health indicators for the agent. */
-export function AgentHealth({ agent }: { agent: WorkspaceAgent }) {
+export function AgentHealth({
+  agent,
+  pathLink = null,
+}: {
+  agent: WorkspaceAgent;
+  /** Leads to more about the network path. */
+  pathLink?: ReactNode;
+}) {
   const { data: healthIndicators, dataUpdatedAt } = useQuery(agentHealthIndicators(agent.id));
   const lost = useLongLost();
   const [, tick] = useState(0);
@@ -50,6 +60,7 @@ export function AgentHealth({ agent }: { agent: WorkspaceAgent }) {
           hint={hint}
           indicator={healthIndicators[key]}
           elapsed={elapsed}
+          link={key === "path" ? pathLink : null}
         />
       ))}
     </section>
@@ -61,41 +72,63 @@ function HealthIndicator({
   hint,
   indicator,
   elapsed,
+  link,
 }: {
   title: string;
   hint: string;
   indicator: AgentLight;
   /** Seconds since the readings arrived while the connection is lost; null otherwise. */
   elapsed: number | null;
+  link: ReactNode;
 }) {
   const [label, tone] = STATES[indicator.status];
   const word =
     indicator.status === "unknown" && indicator.values.every(isPending)
       ? "Waiting for data"
       : label;
+  const oldest = oldestFresh(indicator.values);
   return (
     <div role="group" aria-label={title} className="rounded-lg border border-line px-3.5 py-2.5">
       <p className="flex items-baseline justify-between gap-2">
-        <span>
-          <strong className="font-semibold">{title}</strong>{" "}
-          <span className="text-sm text-muted">{hint}</span>
-        </span>
+        <strong className="font-semibold" title={hint}>
+          {title}
+        </strong>
         <StatusText tone={tone}>{word}</StatusText>
       </p>
       <dl className="mt-1.5 flex flex-col gap-1 text-sm">
         {indicator.values.map((value) => (
-          <Value key={value.name} value={value} elapsed={elapsed} />
+          <Value key={value.name} value={value} age={isFresh(value) ? "" : ageOf(value, elapsed)} />
         ))}
       </dl>
+      {oldest || link ? (
+        <p className="mt-1 flex justify-between gap-2 text-sm text-muted tabular-nums">
+          <span>{link}</span>
+          {oldest ? ageOf(oldest, elapsed) : null}
+        </p>
+      ) : null}
     </div>
   );
 }
 
-function Value({ value, elapsed }: { value: LightValue; elapsed: number | null }) {
+/** Older readings are outdated: they show their own age. */
+const FRESH_S = 90;
+const isFresh = ({ age_seconds }: LightValue): boolean =>
+  age_seconds !== null && age_seconds < FRESH_S;
+
+/** The oldest of the fresh readings, whose age is shown once; null if there are none. */
+export function oldestFresh(values: readonly LightValue[]): LightValue | null {
+  const fresh = values.filter(isFresh);
+  const age = Math.max(...fresh.map((value) => value.age_seconds ?? 0));
+  return fresh.find((value) => value.age_seconds === age) ?? null;
+}
+
+function Value({ value, age }: { value: LightValue; age: string }) {
   const [word, tone] = STATES[value.status];
   return (
     <div className="flex items-baseline gap-x-2">
-      <dt className="w-18 shrink-0 text-muted first-letter:uppercase">{value.name}</dt>
+      <dt className="w-28 shrink-0 text-muted first-letter:uppercase">
+        {LABELS[value.name] ?? value.name}
+      </dt>
       <dd className="flex min-w-0 flex-1 items-baseline gap-x-2">
         <span className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-2">
           {value.value ? <span className="[overflow-wrap:anywhere]">{value.value}</span> : null}
@@ -105,9 +138,9 @@ function Value({ value, elapsed }: { value: LightValue; elapsed: number | null }
         </span>
         {/* Of constant width: the text changes every few seconds, and nothing below may move with
            it. */}
-        <span className="min-w-18 shrink-0 text-right text-muted tabular-nums">
-          {ageOf(value, elapsed)}
-        </span>
+        {age ? (
+          <span className="min-w-18 shrink-0 text-right text-muted tabular-nums">{age}</span>
+        ) : null}
       </dd>
     </div>
   );

@@ -35,7 +35,7 @@ export function AgentMetadata({ agent }: { agent: WorkspaceAgent }) {
                 (stale ? `Measured ${counted(item.result.age, "second")} ago.` : item.result.value)
               }
             >
-              {item.result.error ? "failed" : item.result.value.trim() || "-"}
+              {item.result.error ? `failed: ${item.result.error}` : item.result.value.trim() || "-"}
               {stale ? <span className="text-xs font-normal"> (stale)</span> : null}
             </dd>
           </div>

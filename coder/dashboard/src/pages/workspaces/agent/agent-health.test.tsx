@@ -12,7 +12,7 @@ import type {
 import { SignedIn } from "../../../test/world";
 import { Refusal, visit } from "../../../test/world";
 import { AgentCard } from "./AgentCard";
-import { ageOf, STATES } from "./AgentHealth";
+import { ageOf, oldestFresh, STATES } from "./AgentHealth";
 
 const NOW = new Date().toISOString();
 const value = (
@@ -119,12 +119,10 @@ it.each([
       health.getByRole("group", { name }),
     );
     expect(host).toHaveTextContent(
-      "Host Operating system and hardwareCriticaldisk98 % of 40 GiBCritical20s agomemory40 % of 8 GiB20s ago",
+      "HostCriticaldisk98 % of 40 GiBCriticalmemory40 % of 8 GiB20s ago",
     );
-    expect(agent).toHaveTextContent("Agent Agent processWarningversionv2.1.0Warningnow");
-    expect(path).toHaveTextContent(
-      "Path Network path to the agentUnknownround tripno data yetloss0 %Unknown6m 40s ago",
-    );
+    expect(agent).toHaveTextContent("AgentWarningversionv2.1.0Warningnow");
+    expect(path).toHaveTextContent("PathUnknownround tripno data yetloss0 %Unknown6m 40s ago");
     expect(await screen.findByText("The machine slept for 60 s.")).toBeVisible();
     expect(screen.getByText(/^Last disconnected/)).toHaveTextContent(
       "Last disconnected 1 hour ago, for 1m 0s.",
@@ -171,4 +169,16 @@ it("never shows unknown as healthy", () => {
     "1m 30s ago",
     "no data yet",
   ]);
+});
+
+it.each([
+  [[20, 20], 20],
+  [[2, 26], 26],
+  [[20, null], 20],
+  [[20, 400], 20],
+  [[400, null], null],
+  [[], null],
+] as const)("shows the age of fresh readings among %j once: %j", (ages, expected) => {
+  const values = ages.map((age, at) => value(`reading ${at}`, "1", "good", age));
+  expect(oldestFresh(values)?.age_seconds ?? null).toBe(expected);
 });

@@ -78,7 +78,7 @@ export function Timings({ build }: { build: string }) {
   const start = Math.min(...stages.map((stage) => stage.from));
   const total = Math.max(1, Math.max(...stages.map((stage) => stage.to)) - start);
   const bar = (part: Part, strong: boolean) => (
-    <span aria-hidden="true" className="relative h-2.5 min-w-24 flex-1 rounded-full bg-hover">
+    <span aria-hidden="true" className="relative h-2.5 min-w-8 flex-1 rounded-full bg-hover">
       <span
         className={`absolute h-full rounded-full ${strong ? "bg-accent" : "bg-faint"}`}
         style={{
@@ -92,10 +92,10 @@ export function Timings({ build }: { build: string }) {
     <div className="flex flex-col gap-1.5">
       {stages.map((stage) => (
         <details key={stage.name}>
-          <summary className="flex items-center gap-3 text-sm">
-            <span className="w-32 shrink-0 truncate font-medium">{stage.name}</span>
+          <summary className="flex items-center gap-2 text-sm">
+            <span className="w-24 shrink-0 truncate font-medium">{stage.name}</span>
             {bar(stage, true)}
-            <span className="w-16 text-right text-muted tabular-nums">
+            <span className="w-14 shrink-0 text-right text-muted tabular-nums">
               {duration(stage.to - stage.from)}
             </span>
           </summary>
@@ -103,12 +103,12 @@ export function Timings({ build }: { build: string }) {
             {stage.parts
               .sort((a, b) => a.from - b.from)
               .map((part, index) => (
-                <li key={index} className="flex items-center gap-3 text-sm text-muted">
-                  <span className="w-32 shrink-0 truncate pl-3" title={part.name}>
+                <li key={index} className="flex items-center gap-2 text-sm text-muted">
+                  <span className="w-30 shrink-0 truncate pl-6" title={part.name}>
                     {part.name}
                   </span>
                   {bar(part, false)}
-                  <span className="w-16 text-right tabular-nums">
+                  <span className="w-14 shrink-0 text-right tabular-nums">
                     {duration(part.to - part.from)}
                   </span>
                 </li>

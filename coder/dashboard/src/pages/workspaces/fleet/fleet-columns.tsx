@@ -35,7 +35,7 @@ export const COLUMNS: readonly Column<Machine>[] = [
   {
     id: "machine",
     header: "Machine",
-    width: "19%",
+    width: "17%",
     sort: ({ workspace }) => workspace.name,
     cell: (machine) => (
       <div className="min-w-0 [overflow-wrap:anywhere]">
@@ -54,7 +54,7 @@ export const COLUMNS: readonly Column<Machine>[] = [
   {
     id: "status",
     header: "Status",
-    width: "15%",
+    width: "13%",
     sort: ({ agent }) => agent.status,
     cell: ({ agent }) => {
       const [word, tone] = AGENT_STATUS[agent.status];
@@ -78,7 +78,7 @@ export const COLUMNS: readonly Column<Machine>[] = [
     id: "system",
     header: "System",
     extra: true,
-    width: "11%",
+    width: "10%",
     sort: ({ agent }) => agent.operating_system,
     cell: ({ agent }) =>
       agent.operating_system ? `${agent.operating_system} ${agent.architecture}` : "Unknown",
@@ -87,7 +87,7 @@ export const COLUMNS: readonly Column<Machine>[] = [
     id: "version",
     header: "Version",
     extra: true,
-    width: "11%",
+    width: "10%",
     sort: ({ agent }) => agent.version,
     cell: ({ agent, lights }) => (
       <StatusText tone={TONES[readingOf(lights, "agent", "version").status]} quiet>
@@ -109,8 +109,8 @@ export const COLUMNS: readonly Column<Machine>[] = [
       );
     },
   },
-  { id: "disk", header: "Disk", extra: true, width: "10%", cell: reading("host", "disk") },
+  { id: "disk", header: "Disk", extra: true, width: "11%", cell: reading("host", "disk") },
   { id: "memory", header: "Memory", extra: true, width: "10%", cell: reading("host", "memory") },
-  { id: "clock", header: "Clock", extra: true, width: "7%", cell: reading("host", "clock") },
+  { id: "clock", header: "Clock", extra: true, width: "8%", cell: reading("host", "clock") },
   { id: "reboot", header: "Rebooted", extra: true, width: "10%", cell: reading("host", "reboot") },
 ];

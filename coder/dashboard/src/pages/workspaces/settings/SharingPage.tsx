@@ -12,6 +12,7 @@ import { SkeletonRows } from "../../../ui/Loading";
 import { Notice } from "../../../ui/Notice";
 import { PageHead } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
+import { CopyButton } from "../../../ui/text/CodeBox";
 import { toast } from "../../../ui/toast";
 import { groupEntry, groupName } from "../../../features/person/everyone";
 import { useSettingsWorkspace } from "./SettingsLayout";
@@ -86,6 +87,12 @@ export function SharingPage() {
       <PageHead
         title="Workspace sharing"
         description="Users and groups that can use this workspace in addition to its owner."
+        actions={
+          <CopyButton
+            label="Copy link"
+            text={`${window.location.origin}/@${workspace.owner_name}/${workspace.name}`}
+          />
+        }
       />
       {off ? <Notice kind="info" title={`${off} has sharing disabled`} /> : null}
       {acl.isPending ? <SkeletonRows rows={2} /> : null}

@@ -1,0 +1,103 @@
+import { screen, within } from "@testing-library/react";
+import { expect, it, vi } from "vitest";
+
+import { SignedIn, visit } from "../../../test/world";
+import { ConnectionPage } from "./ConnectionPage";
+
+const { measured } = vi.hoisted(() => ({ measured: new Map<string, number | null>() }));
+vi.mock("../../../features/proxy/latency", async (original) => ({
+  ...(await original<object>()),
+  measure: (address: string) => Promise.resolve(measured.get(address) ?? null),
+}));
+
+const AGENT = {
+  id: "a",
+  name: "main",
+  parent_id: null,
+  status: "connected",
+  lifecycle_state: "ready",
+  latency: { Local: { preferred: true, latency_ms: 3.4 } },
+};
+const REGIONS = [
+  { id: "0", name: "primary", display_name: "Default", path_app_url: "https://far", healthy: true },
+  { id: "1", name: "sydney", display_name: "Sydney", path_app_url: "https://near", healthy: true },
+];
+const reading = (name: string, value: string) => ({
+  name,
+  value,
+  status: "good",
+  at: "2026-01-01T00:00:00Z",
+  age_seconds: 1,
+});
+
+function open(ms: Readonly<Record<string, number | null>>, agents: readonly object[] = [AGENT]) {
+  measured.clear();
+  for (const [address, value] of Object.entries(ms)) measured.set(address, value);
+  const light = { status: "good", values: [] };
+  return visit(
+    [
+      {
+        element: <SignedIn bare />,
+        children: [{ path: "/:owner/:workspace/connection", Component: ConnectionPage }],
+      },
+    ],
+    "/@ana/dev/connection",
+    {
+      "GET /api/v2/users/me": {
+        id: "u",
+        username: "ana",
+        email: "",
+        organization_ids: ["o"],
+        roles: [],
+      },
+      "GET /api/v2/users/ana/workspace/dev": {
+        id: "w",
+        name: "dev",
+        owner_id: "u",
+        owner_name: "ana",
+        organization_id: "o",
+        latest_build: { status: "running", resources: [{ agents }] },
+      },
+      "GET /api/v2/regions": { regions: REGIONS },
+      "GET /api/v2/workspaceagents/a/connection": { disable_direct_connections: false },
+      "GET /api/v2/workspaceagents/a/lights": {
+        host: light,
+        agent: light,
+        path: {
+          status: "good",
+          values: [reading("way", "1 direct"), reading("round trip", "12 ms to the server")],
+        },
+      },
+    },
+  );
+}
+const ORIGIN = window.location.origin;
+
+it("adds up the way and names a nearer proxy", async () => {
+  open({ [ORIGIN]: 200, "https://near": 20 });
+  expect(await screen.findByText(/A round trip takes about/)).toHaveTextContent(
+    "A round trip takes about 212 ms.",
+  );
+  expect(screen.getByRole("listitem", { name: "Browser to server" })).toHaveTextContent("200 ms");
+  expect(screen.getByRole("listitem", { name: "Server to agent" })).toHaveTextContent("12 ms");
+  const advice = within(screen.getByRole("region", { name: "What to do" }));
+  expect(advice.getByText(/Sydney answers you in 20 ms/)).toBeVisible();
+});
+
+it("offers commands where nothing stands out", async () => {
+  open({ [ORIGIN]: 10, "https://near": 20 });
+  expect(await screen.findByText("Nothing stands out")).toBeVisible();
+  expect(screen.getByTestId("ping-command")).toHaveTextContent("coder ping dev");
+  expect(screen.getByTestId("speedtest-command")).toHaveTextContent("coder speedtest dev");
+});
+
+it("says that a part has not been measured", async () => {
+  open({ [ORIGIN]: null });
+  expect(await screen.findByText("A part of the way has not been measured yet.")).toBeVisible();
+  expect(screen.getByRole("listitem", { name: "Browser to server" })).toHaveTextContent("Unknown");
+});
+
+it("has nothing to measure without an agent", async () => {
+  open({}, []);
+  expect(await screen.findByRole("heading", { name: "This workspace has no agent" })).toBeVisible();
+});
