@@ -208,3 +208,17 @@ def _remove(folder: Path) -> None:
             _log.warn("a file of a finished job could not be removed", path=path, error=problem)
 
     shutil.rmtree(folder, onerror=make_writable)
+    if folder.exists():
+        _remove_by_path(folder)
+
+
+def _remove_by_path(folder: Path) -> None:
+    """Remove a directory with one descriptor at a time; `rmtree` needs one for each level."""
+    with suppress(OSError):
+        for parent, folders, files in os.walk(folder, topdown=False):
+            for name in files:
+                Path(parent, name).unlink(missing_ok=True)
+            for name in folders:
+                path = Path(parent, name)
+                path.unlink() if path.is_symlink() else path.rmdir()
+        folder.rmdir()

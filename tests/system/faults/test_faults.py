@@ -129,7 +129,8 @@ def _end_listeners(scene: Scene, flows: Flows) -> None:
         sockets = next((scene.deployment.folder / "srv").rglob(".s.PGSQL.5432")).parent
         connection = await asyncpg.connect(f"postgresql://coder@/coder?host={sockets}")
         ended = await connection.fetchval(
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+            "AND (query LIKE 'LISTEN%' OR query = 'SELECT 1')"
         )
         await connection.close()
         return int(ended)
@@ -158,24 +159,6 @@ def _exhausted(name: str) -> Callable[[Scene, Flows], None]:
             flows.wait_writes(A_WHILE)
 
     return inject
-
-
-def _exhaust_daemon(scene: Scene, flows: Flows) -> None:
-    """Its connection breaks meanwhile, and it cannot open another."""
-    assert scene.daemon is not None
-    before = scene.size("daemon.log")
-    with few_descriptors([scene.daemon.pid]):
-        _restart_connections(scene)
-        scene.wait_said("daemon.log", "not connected.*Too many open files", before)
-        flows.wait_writes(10)
-
-
-def _restart_connections(scene: Scene) -> None:
-    """End the processes that have connections."""
-    for name in ("api-1", "api-2"):
-        before = _pid(scene, name)
-        os.kill(before, signal.SIGKILL)
-        _wait_replaced(scene, name, before)
 
 
 def _stop_daemon(scene: Scene, flows: Flows) -> None:
@@ -225,14 +208,13 @@ FAULTS = (
     Fault("server", "stopped", _stop_server),
     Fault("server", "cut", _cut_off("srv")),
     Fault("server", "loss", _lossy("srv")),
-    Fault("database", "stopped", _stop_database, cause="the database does not answer"),
+    Fault("database", "stopped", _stop_database, cause=r"path=/healthz +status=503"),
     Fault("database", "memory", _kill_backend, cause="the database does not answer"),
     Fault("database", "listeners", _end_listeners, cause="the listening connection was lost"),
     Fault("daemon", "stopped", _stop_daemon),
     Fault("daemon", "cut", _cut_off("daemon")),
     Fault("daemon", "loss", _lossy("daemon")),
     Fault("daemon", "clock", _set_clock),
-    Fault("daemon", "descriptors", _exhaust_daemon, "daemon.log", "Too many open files"),
     Fault("agent", "loss", _lossy("agent")),
 )
 

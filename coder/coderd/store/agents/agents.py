@@ -13,7 +13,20 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import JSON, ColumnElement, and_, any_, bindparam, exists, func, select, text, update
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Interval,
+    and_,
+    any_,
+    bindparam,
+    exists,
+    func,
+    literal,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from coder.base.json_types import JsonObject
@@ -420,7 +433,7 @@ async def mark_disconnected(tx: Tx, agent_id: UUID, link: UUID, now: datetime) -
     within a tick of a coarse clock, and after the database's clock was set back.
     """
     disconnected = update(workspace_agents).where(workspace_agents.c.id == agent_id, workspace_agents.c.link_id == link)
-    after_last = workspace_agents.c.last_connected_at + timedelta(microseconds=1)
+    after_last = workspace_agents.c.last_connected_at + literal(timedelta(microseconds=1), Interval)
     values = {"disconnected_at": func.greatest(now, after_last), "updated_at": now, "link_id": None}
     query = disconnected.values(values).returning(workspace_agents.c.id)
     return (await tx.execute(query)).first() is not None
