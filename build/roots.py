@@ -190,6 +190,7 @@ def build_one(name: str, platform: Platform, out: Path, flags: list[str]) -> Non
         once(root, "emulator", lambda: install_emulator(root, name.removeprefix("linux-")), of=[EMULATORS])
     copy_sources(target)
     made_of = (*requirements(platform), *platform.compiled, *BUILD_WITH, *pins())
+    made_of += ((ROOT / "build/wheels.py").read_text(),) if platform.cross else ()  # how they are compiled
     once(root, "packages", lambda: install(root, platform), of=made_of)
     command = ["env", "-C", "/build", "PYTHONPATH=/build", "/venv/bin/python", "build/build.py", "--out", "/build/out"]
     # The dashboard is copied with the sources; compiled modules outlive them.

@@ -12,6 +12,7 @@ import sys
 import threading
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -156,7 +157,7 @@ def test_stable_abi_library_is_reproducible(tmp_path: Path) -> None:
     assert made[0] == made[1] and image.exports == ["PyNothing"]
 
 
-def module_file(folder: Path, monkeypatch: pytest.MonkeyPatch, modules: dict[str, str]) -> types.ModuleType:
+def module_file(folder: Path, monkeypatch: pytest.MonkeyPatch, modules: dict[str, str]) -> Any:
     """The reader of a file with these modules, whose sources are given."""
     codes = {name: marshal.dumps(compile(text, name, "exec")) for name, text in modules.items()}
     names, start = "".join(codes).encode(), 12 + 20 * len(codes)
@@ -175,7 +176,7 @@ def module_file(folder: Path, monkeypatch: pytest.MonkeyPatch, modules: dict[str
 class Watched:
     """A file that a second thread uses whenever the first has set its position, unless a lock keeps it away."""
 
-    def __init__(self, reader: types.ModuleType) -> None:
+    def __init__(self, reader: Any) -> None:
         self._reader, self._file, self.seconds = reader, reader._file, 0
 
     def seek(self, place: int) -> None:

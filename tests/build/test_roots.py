@@ -18,6 +18,8 @@ sys.path.insert(0, str(recipe.ROOT / "build"))
 import emulation
 import libc
 import roots
+from desktop import program
+from desktop.sources import TARGETS
 
 
 def test_failed_platform_does_not_stop_others(
@@ -39,14 +41,14 @@ def test_failed_platform_does_not_stop_others(
         raise SystemExit("build: mvn not found")
 
     monkeypatch.setattr(roots, "build_one", build_one)
-    monkeypatch.setattr(roots.program, "build", build_desktop)
+    monkeypatch.setattr(program, "build", build_desktop)
     monkeypatch.setattr(roots, "why_not", lambda: "")
     assert roots.build_platforms("all", tmp_path, ["--quick"]) == 1
     assert built == [("linux-amd64", ["--quick"])]
     said = capsys.readouterr().err
     assert "linux-amd64: built" in said and "linux-arm64: not built, build: no such file" in said
     assert "linux-armv7: not built, Command '['pip']'" in said
-    assert said.count("not built, build: mvn not found") == len(roots.TARGETS)
+    assert said.count("not built, build: mvn not found") == len(TARGETS)
     assert roots.build_platforms("linux-amd64", tmp_path, []) == 0
     monkeypatch.setattr(roots, "why_not", lambda: "only root makes a root")
     assert roots.build_platforms("all", tmp_path, []) == 1 and len(built) == 2

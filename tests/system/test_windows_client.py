@@ -125,7 +125,7 @@ class Screen:
 
     async def read_until(self, marker: bytes) -> bytes:
         seen = b""
-        with trio.move_on_after(60):
+        with trio.move_on_after(180):
             while marker not in seen:
                 seen += await self.read()
             return seen

@@ -174,7 +174,9 @@ async def test_lost_agents_have_causes(installed: InstalledProgram, tmp_path: Pa
     async with attached(installed, tmp_path) as view:
 
         async def recorded() -> bool:
-            return any(path.read_bytes() for path in machine.drive.glob("users/*/AppData/Local/coder-agent/*.flight"))
+            return any(
+                any(path.read_bytes()) for path in machine.drive.glob("users/*/AppData/Local/coder-agent/*.flight")
+            )
 
         async def told(count: int) -> list[dict[str, Any]]:
             found = (await view.world.get(f"/api/v2/workspaceagents/{view.agent_id}/disconnects")).json()

@@ -118,7 +118,7 @@ def _require_owner(program: Path) -> None:
 
 @contextlib.contextmanager
 def unchanged_on_failure() -> Iterator[None]:
-    """Convert a failed operation on files to CoderError."""
+    """Convert a failed operation on files to CoderError, whose message says everything."""
     try:
         yield
     except PermissionError as error:
@@ -126,14 +126,14 @@ def unchanged_on_failure() -> Iterator[None]:
             "upgrade_not_permitted",
             f"this user may not replace the program: {error.filename or 'permission denied'}. {_UNCHANGED}",
             "Run the command as the owner of the program's folder, for example with sudo.",
-        ) from error
+        ) from None
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
         raise CoderError(
             "upgrade_failed",
             f"the upgrade failed: {name}{error.strerror or type(error).__name__}. {_UNCHANGED}",
             "Free space, or mend the folder, and run it again.",
-        ) from error
+        ) from None
 
 
 @contextlib.contextmanager

@@ -15,8 +15,8 @@ from coder.cli.declarations.program.upgrade import UpgradeOptions
 from coder.cli.program.replacement import (
     Record,
     check_staged,
-    copy_file,
     identity,
+    link_or_copy,
     previous_path,
     read_record,
     stage,
@@ -90,7 +90,7 @@ def roll_back(
     confirm(options.yes, f"Replace {program} ({exchange.current}) with {version}?")
     with stage(program, began) as folder:
         new = folder / program.name
-        copy_file(previous, new)
+        link_or_copy(previous.resolve(), new)  # a link needs no space on a full disk
         check_staged(new, version, slim=True)
         done = Record(exchange.current, version, exchange.backup, exchange.schema, exchange.target_schema)
         swap(new, program, done, is_rollback=True)

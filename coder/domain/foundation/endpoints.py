@@ -17,7 +17,7 @@ _NAME = re.compile(r"(?=.{1,253}$)(?:[a-zA-Z0-9_](?:[a-zA-Z0-9_-]{0,61}[a-zA-Z0-
 _NUMBERS = re.compile(r"[0-9.]+")
 _MAX_PORT = 0xFFFF
 SMTP_PORT = 587
-"""Port of a mail server named without one: message submission (RFC 6409 section 3.1)."""
+"""Port of a mail server named without one: message submission."""
 
 
 class HostPort(NamedTuple):

@@ -123,7 +123,7 @@ def _environment(place: DocumentShell, folder: Path) -> dict[str, str]:
 
 def run_page(page: Page, place: DocumentShell) -> list[Line]:
     """Run a page's blocks in order and return the lines with their results."""
-    folder = place.server.folder / f"page-{page.path.stem}"
+    folder = place.server.folder / f"page-{'-'.join(page.path.relative_to(ROOT).with_suffix('').parts)}"
     folder.mkdir()
     for name in ("etc", "opt", "backups", "srv", "work"):
         (folder / name).mkdir()

@@ -18,7 +18,7 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ import trio
 from sqlalchemy.util import LRUCache
 
 from coder.coderd.store.engine import database as engine
+from coder.coderd.store.engine import migrate as migrations
 from coder.coderd.store.engine import postgres, postgres_cluster, postgres_process, postgres_programs
 from coder.coderd.store.engine.database import LoopThread, open_database
 from coder.coderd.store.engine.migrate import migrate
@@ -131,6 +132,16 @@ def _engine_of_all(*given: Any, **options: Any) -> Any:
 
 
 vars(engine)["create_async_engine"] = _engine_of_all
+_require_own_sessions = vars(migrations)["require_own_sessions"]
+
+
+async def _require_own_sessions_elsewhere(arguments: Mapping[str, Any]) -> None:
+    """Check every database but those of the shared cluster: a check opens two connections, and no pooler is there."""
+    if _cluster is None or arguments.get("host") not in (str(_cluster.sockets), [str(_cluster.sockets)]):
+        await _require_own_sessions(arguments)
+
+
+vars(migrations)["require_own_sessions"] = _require_own_sessions_elsewhere
 
 
 def _place() -> str | None:

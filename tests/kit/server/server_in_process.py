@@ -9,7 +9,8 @@ see each other's rows. With default settings and the system's clock, the templat
 in. Do not use `autojump_clock` with it: waiting for the database is real time.
 
 A run of the suite starts many hundred servers, so each is kept cheap: its database is ready, passwords are hashed by
-the cheapest argon2id, all servers share one table of routes and compiled statements, all clients one TLS context.
+the cheapest argon2id, all servers share one table of routes, compiled statements and evaluation processes, all clients
+one TLS context.
 
 Loops that a clock drives do not run (`ALL_LOOPS`), so nothing happens between two lines of a test because time has
 passed. A test runs one iteration by hand, or starts a loop: `ctx.nursery.start_soon(reaper.run, ctx)`. Changes arrive
@@ -37,7 +38,7 @@ from quart import Blueprint
 
 from coder.base.clock import Clock, FakeClock
 from coder.base.secret import Secret
-from coder.coderd import app
+from coder.coderd import app, composition
 from coder.coderd.app import RunningServer, open_server
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.blueprints import BLUEPRINTS
@@ -46,7 +47,7 @@ from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.loops import last_use, notifications
 from coder.coderd.rpc_endpoints import absent_clients, coordination, provisioners, proxies
 from coder.coderd.services.access import passwords, recheck_rights, session_revocation
-from coder.coderd.services.foundation import documentation
+from coder.coderd.services.foundation import batches, documentation
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.login import provider_tokens
 from coder.coderd.services.provisioning import job_logs, job_queue
@@ -54,6 +55,7 @@ from coder.coderd.services.workspaces import prebuild_claims
 from coder.coderd.store.engine import listening
 from tests.kit.api.http_clients import http_client
 from tests.kit.server.postgres_server import fresh_database, shared_postgres
+from tests.kit.server.shared_sandbox import SharedSandbox
 
 FIRST_USER: dict[str, Any] = {
     "email": "a@b.c",
@@ -65,6 +67,7 @@ FIRST_USER: dict[str, Any] = {
 _LATER = frozenset({"experiments", "workspace_prebuilds_reconciliation_interval"})
 """Settings that say nothing about a server's first start, its first user and the first login."""
 
+vars(composition)["Sandbox"] = SharedSandbox
 passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
 ALL_LOOPS = app.LOOPS
@@ -90,6 +93,9 @@ SECOND_LOOKS = (
 for _module, _name in SECOND_LOOKS:
     assert hasattr(_module, _name), f"{_module.__name__} has no {_name}"
     setattr(_module, _name, 3600.0)
+
+batches.SPACING = 0.0
+"""Seconds between transactions that write agents' reports. Tests send one after the other, and each would wait."""
 
 
 @dataclass(frozen=True)

@@ -515,7 +515,7 @@ class _StuckLink:
 
 async def test_stop_keeps_result_of_ended_work(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
     """The next daemon reports it."""
-    link = _StuckLink()
+    link: Any = _StuckLink()
     job = _build(echo_archive(apply=[_log("made"), pb.ApplyComplete(state=b"new")]))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(run_job, job, ECHO, link, config, Shutdown())

@@ -20,7 +20,7 @@ from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import needs_upgrade
 from coder.coderd.services.access.session_revocation import CLOSE_CODE
-from coder.coderd.services.agents.agent_access import CurrentAgent, find_current, load_agent
+from coder.coderd.services.agents.agent_access import CurrentAgent, find_agent_unchecked, load_agent
 from coder.coderd.services.apps import session_handover
 from coder.domain.apps.app_headers import SIGNED_TOKEN_QUERY
 
@@ -77,7 +77,7 @@ async def terminal(agent: str) -> Response | None:
         visits = context().services.edge.open_streams
         if not await visits.may_use_terminal(holder, agent_id):
             return _page()
-        return await _attach(await find_current(context(), agent_id), holder)
+        return await _attach(await find_agent_unchecked(context(), agent_id), holder)
     visitor = await optional_caller()
     agent_place = await _may_open(agent_id)
     if visitor is None or agent_place is None:

@@ -63,17 +63,12 @@ async def require_current_agent(ctx: Context, current: CurrentAgent) -> None:
         raise Unauthenticated("Workspace agent not authorized.", _NOT_AUTHORIZED)
 
 
-async def find_current(ctx: Context, agent_id: UUID) -> CurrentAgent | None:
-    """Return a current agent for a caller whose right to it was checked; None for agents of older builds."""
-    return await ctx.db.read(system_agents.get_current_agent, agent_id)
-
-
 async def load_agent(ctx: Context, subject: Subject, agent_id: UUID, action: str = "read") -> CurrentAgent:
     """Load a current agent whose workspace `subject` may read, and may do `action` to.
 
     Raises NotFound (also for agents of older builds), Forbidden.
     """
-    current = await find_current(ctx, agent_id)
+    current = await ctx.db.read(system_agents.get_current_agent, agent_id)
     if current is None:
         raise NotFound(UNKNOWN)
     try:

@@ -21,8 +21,8 @@ const OWN = "own";
  * one before.
  */
 const TABLE = `
-app/frame/CommandPalette.tsx | PUT /api/v2/users/me/appearance | own
 app/frame/PaletteActions.tsx | PUT /api/v2/workspaces/:/extend | update
+app/frame/PaletteThemes.tsx | PUT /api/v2/users/me/appearance | own
 app/frame/SignInAgain.tsx | POST /api/v2/users/login | own
 app/frame/sign-out.ts | POST /api/v2/users/logout | own
 pages/account/AppearancePage.tsx | PUT /api/v2/users/me/appearance | own

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,6 +73,22 @@ def test_former_record_still_names_the_backup(program: Path, roll_back: Run) -> 
         json.dumps({"version": BUILD_VERSION, "replaced_by": NEWEST, "backup": "/old.backup"})
     )
     assert "coder server restore /old.backup" in roll_back("--check")["said"]
+
+
+def test_full_disk_needs_no_copy(program: Path, roll_back: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replacement, "copy_file", full_disk)
+    roll_back()
+    assert version_of(program) == BUILD_VERSION
+
+
+def test_exchange_without_hard_links(program: Path, roll_back: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "link", full_disk)
+    roll_back()
+    assert version_of(program) == BUILD_VERSION
+
+
+def full_disk(*paths: object, **options: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.parametrize(("has_record", "current"), [(True, NEWEST), (False, UNKNOWN)])

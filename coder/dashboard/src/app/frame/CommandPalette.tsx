@@ -1,25 +1,23 @@
 // Keyboard access to pages, workspaces and templates. Opens with Ctrl/Cmd+K.
-import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Command } from "cmdk";
 import { useDeferredValue, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 
-import { put, seg } from "../../api/client";
-import { setServerData } from "../../api/optimistic";
+import { seg } from "../../api/client";
 import { useMayCreateWorkspace, usePermissions } from "../../api/permissions";
-import { myAppearance, organizations } from "../../api/queries/session";
+import { organizations } from "../../api/queries/session";
 import { templates } from "../../api/queries/templates";
 import { workspaces } from "../../api/queries/workspaces";
-import type { Organization, Template, UserAppearanceSettings } from "../../api/types";
+import type { Organization, Template } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { templatePath } from "../../features/template/paths";
 import { cx } from "../../ui/cx";
 import { useFocusReturnOnUnmount } from "../../ui/focus-return";
 import { RightsOfList } from "../../pages/workspaces/rights";
-import { DEFAULT_FONT } from "../../ui/text/terminal-fonts";
-import { toast } from "../../ui/toast";
 import { ACTIONS, MAIN } from "./nav";
 import { PaletteActions } from "./PaletteActions";
+import { PaletteThemes } from "./PaletteThemes";
 import { commandOf } from "./palette-commands";
 import { signOut } from "./sign-out";
 import type { NavItem } from "../../features/navigation/nav-item";
@@ -202,7 +200,7 @@ export function CommandPalette({
         {command ? null : (
           <>
             <Command.Group heading="Appearance" className={GROUP}>
-              {typed === "" ? null : <Themes onClose={onClose} />}
+              {typed === "" ? null : <PaletteThemes className={ITEM} onClose={onClose} />}
             </Command.Group>
             <Command.Group heading="Pages" className={GROUP}>
               {pages(MAIN)}
@@ -243,47 +241,6 @@ export function CommandPalette({
       </Command.List>
     </Command.Dialog>
   );
-}
-
-function Themes({ onClose }: { onClose: () => void }) {
-  const queries = useQueryClient();
-  const settings = useQuery(myAppearance).data;
-  const choose = async (theme: "dark" | "light" | "system") => {
-    if (!settings) return;
-    const terminal_font = settings.terminal_font || DEFAULT_FONT;
-    const next = { ...settings, terminal_font, ...themeSettings(theme, settings) };
-    const saved = await put<UserAppearanceSettings>("/api/v2/users/me/appearance", next);
-    setServerData(queries, myAppearance.queryKey, saved);
-  };
-  return (["dark", "light", "system"] as const).map((theme) => (
-    <Command.Item
-      key={theme}
-      className={ITEM}
-      value={`switch to ${theme} theme`}
-      onSelect={() => {
-        onClose();
-        void choose(theme).catch((error: unknown) =>
-          toast.failed("Failed to change the theme", error),
-        );
-      }}
-    >
-      Switch to {theme} theme
-    </Command.Item>
-  ));
-}
-
-/** The settings of a theme; the system's follows its light and dark mode. */
-function themeSettings(
-  theme: "dark" | "light" | "system",
-  settings: UserAppearanceSettings,
-): Partial<UserAppearanceSettings> {
-  if (theme !== "system") return { theme_mode: "single", theme_preference: theme };
-  return {
-    theme_mode: "sync",
-    theme_preference: "auto",
-    theme_light: settings.theme_light || "light",
-    theme_dark: settings.theme_dark || "dark",
-  };
 }
 
 /**

@@ -1,7 +1,7 @@
 // When a session or token was last used, as precisely as it is known.
 import { Ago } from "../../ui/Ago";
 
-/** The server records a use at most once an hour (`_TOUCH_EVERY` of authentication.py). */
+/** The server records a use at most once an hour (`_TOUCH_EVERY` of coder/coderd/services/access/authentication.py). */
 const RECORDED_MS = 3_600_000;
 
 /** "never", "within the last hour", or the recorded time. */

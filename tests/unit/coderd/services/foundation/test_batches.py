@@ -10,8 +10,17 @@ import pytest
 import trio
 import trio.testing
 
-from coder.coderd.services.foundation.batches import MAX_ITEMS, SPACING, Batch
+from coder.coderd.services.foundation import batches
+from coder.coderd.services.foundation.batches import MAX_ITEMS, Batch
 from coder.coderd.store.engine.availability import DatabaseAwayError
+
+SPACING = 1.0
+
+
+@pytest.fixture(autouse=True)
+def spacing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use the product's spacing: tests/kit/server/server_in_process.py has none."""
+    monkeypatch.setattr(batches, "SPACING", SPACING)
 
 
 class Database:

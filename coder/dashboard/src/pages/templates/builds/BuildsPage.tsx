@@ -52,8 +52,8 @@ export function BuildsPage() {
         padded={false}
       >
         <DataTable
-          bare
           label="Versions"
+          bare
           data={reports}
           columns={COLUMNS}
           rowKey={(report) => report.version}

@@ -10,31 +10,21 @@ import { regions } from "../../../api/queries/session";
 import { agentConnection, agentHealthIndicators } from "../../../api/queries/workspaces";
 import type { Region, Workspace, WorkspaceAgent } from "../../../api/types";
 import { latencyTone, measure } from "../../../features/proxy/latency";
-import { useMe } from "../../../features/session/useMe";
 import { agentsOf } from "../../../features/workspace/status";
-import { target } from "../../../features/workspace/workspace-target";
 import { StatusText } from "../../../ui/Badge";
 import { Button } from "../../../ui/Button";
-import { Card, Facts, Section } from "../../../ui/Card";
+import { Card, Section } from "../../../ui/Card";
 import { Empty } from "../../../ui/Empty";
 import { SelectField } from "../../../ui/forms/Field";
 import { Skeleton } from "../../../ui/Loading";
 import { PageHead, Stack } from "../../../ui/Page";
-import { CodeBox } from "../../../ui/text/CodeBox";
 import { useTitle } from "../../../ui/title";
-import { readingOf, wayOf } from "../fleet/fleet";
 import { workspacePath } from "../paths";
-import { useMayConnect } from "../useMayConnect";
 import { useWorkspace } from "../useWorkspace";
 import { diagnose, numberOf, type Finding } from "./diagnose";
+import { NetworkDetails } from "./NetworkDetails";
 
 const MEASURE_MS = 60_000;
-const WAYS = {
-  direct: "Direct: clients exchange packets with the machine without the relay.",
-  relayed: "Relayed: some clients reach the machine through the server’s relay.",
-  idle: "No client is connected over the network now.",
-  unknown: "The agent has not reported how its clients reach it.",
-} as const;
 
 export function ConnectionPage() {
   const { workspace, view } = useWorkspace();
@@ -168,7 +158,7 @@ function Connection({ workspace, agent }: { workspace: Workspace; agent: Workspa
       <Section title="What to do">
         {known ? <Findings findings={findings} /> : <Skeleton className="h-12" />}
       </Section>
-      <Details workspace={workspace} agent={agent} lights={lights} />
+      <NetworkDetails workspace={workspace} agent={agent} lights={lights} />
     </Stack>
   );
 }
@@ -235,72 +225,6 @@ function Advice({ finding: { tone, title, advice } }: { finding: Finding }) {
     <div>
       <StatusText tone={tone}>{title}</StatusText>
       <p className="mt-0.5 text-muted">{advice}</p>
-    </div>
-  );
-}
-
-function Details({
-  workspace,
-  agent,
-  lights,
-}: {
-  workspace: Workspace;
-  agent: WorkspaceAgent;
-  lights: Parameters<typeof wayOf>[0];
-}) {
-  const mayConnect = useMayConnect(workspace);
-  const name = target(workspace, agent, useMe().id);
-  const way = wayOf(lights);
-  const relays = Object.entries(
-    (agent.latency ?? {}) as Record<string, { preferred: boolean; latency_ms: number }>,
-  );
-  return (
-    <Section
-      title="SSH and the network"
-      description="coder ssh, editors and port forwarding do not pass through this browser’s connection."
-    >
-      <Stack>
-        <Facts
-          items={[
-            ["Connection", WAYS[way]],
-            ...(way === "direct" || way === "relayed"
-              ? [["Clients", readingOf(lights, "path", "way").text] as const]
-              : []),
-            ["Loss", readingOf(lights, "path", "loss").text],
-            [
-              "Agent to relay",
-              relays.length === 0
-                ? "-"
-                : relays
-                    .map(([region, { latency_ms }]) => `${region}: ${Math.round(latency_ms)} ms`)
-                    .join(", "),
-            ],
-          ]}
-        />
-        {mayConnect && agent.status === "connected" ? (
-          <>
-            <h3 className="font-medium">On your machine</h3>
-            <Command text="Shows the way of your own connection" testId="ping-command">
-              {`coder ping ${name}`}
-            </Command>
-            <Command text="Measures the throughput" testId="speedtest-command">
-              {`coder speedtest ${name}`}
-            </Command>
-            <Command text="Tests your network and its packet size (MTU)" testId="netcheck-command">
-              coder netcheck
-            </Command>
-          </>
-        ) : null}
-      </Stack>
-    </Section>
-  );
-}
-
-function Command({ text, testId, children }: { text: string; testId: string; children: string }) {
-  return (
-    <div>
-      <p className="mb-1 text-sm text-muted">{text}</p>
-      <CodeBox label={text} command={children} testId={testId} />
     </div>
   );
 }

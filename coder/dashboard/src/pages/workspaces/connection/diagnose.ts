@@ -62,7 +62,9 @@ function farServer({ browserMs, nearer }: Measured): Finding[] {
     return [
       {
         tone: "warn",
-        title: `The proxy ${nearer.name} answers you in ${Math.round(nearer.ms)} ms instead of ${Math.round(browserMs)}`,
+        title:
+          `The proxy ${nearer.name} answers you in ${Math.round(nearer.ms)} ms ` +
+          `instead of ${Math.round(browserMs)}`,
         advice: `Choose ${nearer.name} in the proxy menu of the top bar: terminals and applications then use it.`,
       },
     ];
@@ -72,7 +74,8 @@ function farServer({ browserMs, nearer }: Measured): Finding[] {
           tone: "warn",
           title: `You are ${Math.round(browserMs)} ms away from the server`,
           advice:
-            "Check this device’s network, such as Wi-Fi and VPN. If it is the distance, ask an administrator for a workspace proxy near you.",
+            "Check this device’s network, such as Wi-Fi and VPN. If it is the distance, ask an administrator " +
+            "for a workspace proxy near you.",
         },
       ]
     : [];

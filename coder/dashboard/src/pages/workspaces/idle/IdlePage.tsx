@@ -118,8 +118,8 @@ function Report({ workspaces, now }: { workspaces: readonly Workspace[]; now: nu
       </Section>
       <Section title="Longest unused" padded={false}>
         <DataTable
-          bare
           label="Longest unused"
+          bare
           data={idle.slice(0, LISTED)}
           columns={LONGEST}
           rowKey={({ workspace }) => workspace.id}
@@ -230,5 +230,5 @@ function Totals({
       cell: (row) => figure(row.cost > 0 ? row.cost.toFixed(1) : "-"),
     },
   ];
-  return <DataTable bare label={label} data={rows} columns={columns} rowKey={(row) => row.id} />;
+  return <DataTable label={label} bare data={rows} columns={columns} rowKey={(row) => row.id} />;
 }
