@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
@@ -93,7 +92,7 @@ def _sentence(error: BaseException) -> str:
         return "; ".join(_sentence(inner) for inner in error.exceptions)
     if isinstance(error, OSError) and error.strerror and error.errno is not None:
         if error.strerror.startswith("Error connecting to ("):  # Trio's text with a Python tuple
-            return os.strerror(error.errno)
+            return error.strerror.rpartition("): ")[2]
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     text = str(error)
     return text or type(error).__name__

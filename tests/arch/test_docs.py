@@ -122,8 +122,15 @@ def test_decisions_have_status_and_index_entry(page: Path) -> None:
 
 FOREIGN_MESSAGES = {"address already in use", "Failed to query available provider packages"}
 """Messages of the system and of Terraform."""
-COMPOSED_MESSAGES = {"the original's database failed", "the database to import into failed"}
-"""Messages whose first words are a constant of the code."""
+COMPOSED_MESSAGES = {
+    "the original's database failed",
+    "the database to import into failed",
+    "The database does not answer.",
+    "The database has no memory left.",
+    "… accepts no more connections.",
+    "… lacks a resource of its machine.",
+}
+"""Messages that the code puts together from a subject and a table of faults."""
 _CONTINUED = re.compile(r'"\s*\n\s*f?"')
 
 
