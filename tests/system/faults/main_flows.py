@@ -17,6 +17,7 @@ import re
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,7 +66,8 @@ class Writer:
             self._thread.join(60)
 
     def _run(self) -> None:
-        while not self._stopping.wait(0.2):
+        while not self._stopping.is_set():
+            time.sleep(0.2)
             name = f"{self.prefix}{self.tries}"
             body = {"name": name, "value": "v", "env_name": name.upper()}
             done = self.curl("-X", "POST", "-d", json.dumps(body), f"{URL}/api/v2/users/me/secrets")

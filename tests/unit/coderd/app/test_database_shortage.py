@@ -264,7 +264,7 @@ async def test_jumping_clock_of_database(open_path: Path) -> None:
                     attention.expect(0)
                     assert attention.look()
                     assert await reap(world.ctx) == []
-                    await eventually(is_connected, seconds=30)
+                    await eventually(is_connected, seconds=60)
                 assert not await is_connected()
             await daemon.complete_import(job)
         assert (await ended(world, f"/api/v2/templateversions/{version['id']}"))["job"]["status"] == "succeeded"
