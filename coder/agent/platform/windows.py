@@ -35,8 +35,8 @@ _kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
 
 def _start_flags() -> int:
     """Return the creation flags of children: no window appears, and Ctrl-Break can reach a child of a console."""
-    shared: int = subprocess.CREATE_NEW_PROCESS_GROUP
-    return shared if _kernel32.GetConsoleWindow() else shared | subprocess.CREATE_NO_WINDOW
+    has_console = bool(_kernel32.GetConsoleWindow())
+    return int(subprocess.CREATE_NEW_PROCESS_GROUP | (0 if has_console else subprocess.CREATE_NO_WINDOW))
 
 
 START: dict[str, Any] = {"creationflags": _start_flags()}
@@ -400,8 +400,7 @@ def retire_program(path: Path, target: str) -> None:
 
 def state_folder(environ: Mapping[str, str]) -> Path:
     """Return the folder for state that outlives a user's programs."""
-    local = environ.get("LOCALAPPDATA")
-    return (Path(local) if local else Path.home() / "AppData" / "Local") / "coder-agent"
+    return Path(environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "coder-agent"
 
 
 def user_mark() -> str:
@@ -430,10 +429,9 @@ def close_to_others(path: Path, status: os.stat_result) -> None:
 
 def link_program(program: Path, link: Path) -> None:
     """Give a program another name; links need a privilege on Windows, so it is a batch file."""
-    batch = link.with_suffix(".cmd")
-    text = f'@"{program}" %*\r\n'
-    if not batch.exists() or batch.read_bytes() != text.encode("utf-8"):
-        batch.write_bytes(text.encode("utf-8"))
+    batch, content = link.with_suffix(".cmd"), f'@"{program}" %*\r\n'.encode()
+    if not batch.exists() or batch.read_bytes() != content:
+        batch.write_bytes(content)
 
 
 _places = threading.Lock()

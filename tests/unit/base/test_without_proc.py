@@ -96,12 +96,12 @@ if sys.platform == "win32":
     # What Python has only on Windows.
     for name in ("_winapi", "msvcrt", "winpty", "winreg"):
         sys.modules[name] = MagicMock()
-    ctypes.WinDLL = MagicMock()
+    ctypes.WinDLL, os.O_BINARY = MagicMock(), 0x8000
     subprocess.CREATE_NEW_PROCESS_GROUP, subprocess.CREATE_NO_WINDOW = 0x200, 0x8000000
 for room in ("base", "domain", "api", "rpc", "mesh", "net", "tailnet", "client", "cli", "agent"):
     found = importlib.import_module(f"coder.{room}")
     for module in pkgutil.walk_packages(found.__path__, found.__name__ + "."):
-        if sys.platform != "win32" and module.name.endswith((".platform.windows", ".files.windows_access")):
+        if sys.platform != "win32" and module.name.endswith((".windows", ".windows_access", ".windows_console")):
             continue
         try:
             importlib.import_module(module.name)
