@@ -6,7 +6,8 @@ import json
 import re
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from urllib.parse import quote
 
 from coder.api.login.oauth2 import OIDCClaimsResponse
@@ -42,6 +43,7 @@ from coder.cli.ui.chooser import Choice
 from coder.cli.ui.output import Row, ask, confirm, go_time, print_json, print_rows, print_table, say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
+from coder.net.errors import HttpError
 from coder.net.masking import without_web_login
 
 _USERNAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
@@ -144,12 +146,26 @@ def _create(invocation: Invocation[UsersCreateOptions]) -> int:
         "organization_ids": [organization.id],
         **({"service_account": True} if is_service else {}),
     }
-    client.request("POST", "/api/v2/users", json=body, expect=(201,))
+    with next_step_of_refusal():
+        client.request("POST", "/api/v2/users", json=body, expect=(201,))
     say(f"A new user has been created! They sign in with: coder login {without_web_login(client.policy.url)}")
     say(f"Username: {username}")
     if generated:
         say(f"Password: {password}")
     return 0
+
+
+@contextmanager
+def next_step_of_refusal() -> Iterator[None]:
+    """Say what to change when the server refuses a new user."""
+    try:
+        yield
+    except HttpError as error:
+        if error.status == 409:
+            error.hint = "Choose another --username and --email; `coder users list` shows those that are taken."
+        elif any(item.get("field") == "email" for item in error.validations):
+            error.hint = "Give an e-mail address with --email, such as ana@example.com."
+        raise
 
 
 def _password(invocation: Invocation[UsersCreateOptions], login_type: str) -> tuple[str, bool]:

@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
+from coder.base.json_types import Json
+from coder.cli.core.failures import error_text
 from coder.cli.core.parsing import parse
 from coder.cli.declarations.network.ssh import SSH
 from coder.cli.network.ssh_session import _needs_own_node
+from coder.cli.people.users import next_step_of_refusal
+from coder.net.errors import HttpError
 from tests.kit.api.api_description import described
 from tests.kit.programs.command_line import Result, run_cli
 from tests.kit.stand_ins.scripted_http_servers import OddServer, odd_server, reply
@@ -209,3 +213,19 @@ async def test_ssh_logs_to_directory(flags: str, server: OddServer, tmp_path: Pa
     (path,) = (tmp_path / "logs").iterdir()
     request = f"GET {server.url}{MINE}w 404"
     assert request in path.read_text() and request not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("status", "validations", "step"),
+    [
+        (409, [], "Choose another --username and --email"),
+        (400, [{"field": "email", "detail": "Validation failed"}], "with --email, such as ana@example.com"),
+        (400, [{"field": "username", "detail": "Validation failed"}], ""),
+        (403, [], ""),
+    ],
+)
+def test_refused_user_has_next_step(status: int, validations: list[dict[str, Json]], step: str) -> None:
+    with pytest.raises(HttpError) as refused, next_step_of_refusal():
+        raise HttpError(status, "refused", validations=validations)
+    text = error_text(refused.value, is_terminal=True)
+    assert step in text and ("--email" in text) is bool(step)
