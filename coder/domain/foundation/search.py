@@ -24,8 +24,9 @@ _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
 MAX_QUERY = 8192
 """Ours: characters, for two hundred ids. The longest query an address can hold blocked the server for sixteen
 milliseconds."""
+_WILDCARDS = frozenset("%_\\")
 MAX_PATTERN, MAX_PATTERNS = 256, 32
-"""Ours: characters of a text that may hold LIKE's wildcards, and such texts of one key. The database compares each with
+"""Ours: characters of a text with wildcards of LIKE, and texts of one key. The database compares each with
 each row, and its effort grows with the product of both lengths."""
 _SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 """Other letters keep their case: the database compares them, and its rule may not know them."""
@@ -62,6 +63,10 @@ def split_outside_quotes(text: str, delimiter: str, *, keep_quotes: bool = False
     return [piece for piece in pieces if piece]
 
 
+def _is_long_pattern(text: str) -> bool:
+    return len(text) > MAX_PATTERN and not _WILDCARDS.isdisjoint(text)
+
+
 class Terms:
     """Parsed query. Getters record errors instead of raising, so that one response names every mistake."""
 
@@ -88,10 +93,10 @@ class Terms:
         return values[0] if values else ""
 
     def pattern(self, key: str) -> str:
-        """Return the only value of a key whose text may hold LIKE's wildcards; a long one is refused."""
+        """Return the only value of a key whose text may hold LIKE's wildcards; a long one with wildcards is refused."""
         value = self.one(key)
-        if len(value) > MAX_PATTERN:
-            self.refuse(key, f'Query param "{key}" must not be longer than {MAX_PATTERN} characters')
+        if _is_long_pattern(value):
+            self.refuse(key, f'Query param "{key}" with wildcards must not be longer than {MAX_PATTERN} characters')
             return ""
         return value
 
@@ -99,8 +104,8 @@ class Terms:
         """Return `list_of` for texts that may hold LIKE's wildcards: long ones, and many, are refused."""
 
         def bounded(text: str) -> Value:
-            if len(text) > MAX_PATTERN:
-                raise ValueError(f"must not be longer than {MAX_PATTERN} characters")
+            if _is_long_pattern(text):
+                raise ValueError(f"text with wildcards must not be longer than {MAX_PATTERN} characters")
             return read(text)
 
         count = sum(value.count(",") + 1 for value in self.many(key))

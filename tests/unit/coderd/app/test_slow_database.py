@@ -24,18 +24,18 @@ async def lossy_path() -> AsyncIterator[str]:
     socket_path = str((await shared_postgres()).sockets / ".s.PGSQL.5432")
     chance = random.Random(7)
 
-    async def copy(source: trio.abc.Stream, target: trio.abc.Stream) -> None:
+    async def copy(source: trio.abc.Stream, target: trio.abc.Stream, ends: trio.CancelScope) -> None:
         async for data in source:
             if chance.random() < LOSS:
                 await trio.sleep(LATE)
             await target.send_all(data)
+        ends.cancel()  # a client that cancels a statement waits for the end of its connection
 
     async def serve(client: trio.SocketStream) -> None:
         with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             async with client, await trio.open_unix_socket(socket_path) as server, trio.open_nursery() as nursery:
-                nursery.start_soon(copy, server, client)
-                await copy(client, server)
-                nursery.cancel_scope.cancel()
+                nursery.start_soon(copy, server, client, nursery.cancel_scope)
+                await copy(client, server, nursery.cancel_scope)
 
     async with trio.open_nursery() as nursery:
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")

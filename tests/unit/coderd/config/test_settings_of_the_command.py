@@ -86,7 +86,9 @@ async def given_to_daemons(monkeypatch: pytest.MonkeyPatch, config: ServerConfig
     monkeypatch.setattr(builtin_daemons, "connect_built_in", connect)
     stopping = trio.Event()
     stopping.set()
-    await builtin_daemons.builtin_daemons(cast("Context", SimpleNamespace(config=config, stopping=stopping)))
+    process = SimpleNamespace(retiring=trio.Event())
+    context = SimpleNamespace(config=config, stopping=stopping, process=process)
+    await builtin_daemons.builtin_daemons(cast("Context", context))
     return built
 
 

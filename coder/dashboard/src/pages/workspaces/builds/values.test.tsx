@@ -233,6 +233,6 @@ it.each([
     },
   );
   await press(buttons);
-  expect(await screen.findByText("Database is busy.")).toBeVisible();
+  await waitFor(() => expect(screen.getByText("Database is busy.")).toBeVisible());
   expect(page.sent).toEqual([]);
 });
