@@ -154,7 +154,7 @@ def run_page(page: Page, place: DocumentShell) -> list[Line]:
 
 
 def _clean_up(place: DocumentShell, kept: bool) -> None:
-    """Delete the workspaces and templates of a page; `kept`: those of the connected machine stay."""
+    """Delete workspaces, templates, organizations and proxies of a page; `kept`: those of the connected machine stay."""
     keep = {"hello-world", EXTERNAL} if kept else set()
     for workspace in _request(place, "/api/v2/workspaces")["workspaces"]:
         if workspace["name"] not in keep:
@@ -162,7 +162,13 @@ def _clean_up(place: DocumentShell, kept: bool) -> None:
             place.run(f"coder delete {name} --orphan -y || coder delete {name} --abandon -y")
     for template in _request(place, "/api/v2/templates"):
         if template["name"] not in keep:
-            place.run(f"coder templates delete {template['name']} -y")
+            place.run(f"coder templates delete {template['name']} --org {template['organization_name']} -y")
+    for organization in _request(place, "/api/v2/organizations"):
+        if not organization["is_default"]:
+            place.run(f"coder organizations delete {organization['name']} -y")
+    for proxy in _request(place, "/api/v2/workspaceproxies")["regions"]:
+        if proxy["name"] != "primary":
+            place.run(f"coder workspace-proxy delete {proxy['name']}")
 
 
 def _request(place: DocumentShell, path: str) -> Any:
