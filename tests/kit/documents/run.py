@@ -168,7 +168,7 @@ def _clean_up(place: DocumentShell, kept: bool) -> None:
             place.run(f"coder organizations delete {organization['name']} -y")
     for proxy in _request(place, "/api/v2/workspaceproxies")["regions"]:
         if proxy["name"] != "primary":
-            place.run(f"coder workspace-proxy delete {proxy['name']}")
+            place.run(f"coder workspace-proxy delete {proxy['name']} -y")
 
 
 def _request(place: DocumentShell, path: str) -> Any:
