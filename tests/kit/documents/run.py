@@ -154,7 +154,7 @@ def run_page(page: Page, place: DocumentShell) -> list[Line]:
 
 
 def _clean_up(place: DocumentShell, kept: bool) -> None:
-    """Delete workspaces, templates, organizations and proxies of a page; `kept`: those of the connected machine stay."""
+    """Delete workspaces, templates, organizations and proxies of a page; `kept`: not those of the connected machine."""
     keep = {"hello-world", EXTERNAL} if kept else set()
     for workspace in _request(place, "/api/v2/workspaces")["workspaces"]:
         if workspace["name"] not in keep:
