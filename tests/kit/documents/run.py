@@ -165,6 +165,9 @@ def _clean_up(place: DocumentShell, kept: bool) -> None:
             place.run(f"coder templates delete {template['name']} --org {template['organization_name']} -y")
     for organization in _request(place, "/api/v2/organizations"):
         if not organization["is_default"]:
+            for group in _request(place, f"/api/v2/organizations/{organization['id']}/groups"):
+                if group["id"] != organization["id"]:  # that of everyone
+                    place.run(f"coder groups delete {group['name']} --org {organization['name']}")
             place.run(f"coder organizations delete {organization['name']} -y")
     for proxy in _request(place, "/api/v2/workspaceproxies")["regions"]:
         if proxy["name"] != "primary":
