@@ -128,12 +128,9 @@ class AgentRole:
         After an upgrade, `handover` holds the state for the next program. Raises CoderError when the server rejects the
         agent for good at the first dial and nothing was ever served.
         """
-        import trio_asyncio
-
-        async with trio_asyncio.open_loop() as loop, AsyncExitStack() as stack:
-            loop.set_exception_handler(_note_stray_failure)
+        ssh = SshAcceptor(self.state, max_timeout=self.config.ssh_max_timeout.total_seconds())
+        async with ssh.open(), AsyncExitStack() as stack:
             self.scripts.prepare()
-            ssh = SshAcceptor(self.state, max_timeout=self.config.ssh_max_timeout.total_seconds())
             async with trio.open_nursery() as nursery:
                 pty = PtyService(self.state, nursery)
                 network = AgentNetwork(self.config, self.state, ssh, pty, nursery)
@@ -452,14 +449,3 @@ def _failure_word(group: BaseExceptionGroup[BaseException]) -> str:
     if isinstance(error, RpcClosed | trio.BrokenResourceError):
         return "closed"
     return error.code if isinstance(error, CoderError) else type(error).__name__
-
-
-def _note_stray_failure(_loop: object, context: dict[str, object]) -> None:
-    """Log an exception that an SSH session left unawaited. Otherwise trio-asyncio would end the agent and every other
-    session."""
-    error = context.get("exception")
-    log.debug(
-        "an SSH task failed after its session closed",
-        said=str(context.get("message")),
-        error=error if isinstance(error, BaseException) else "",
-    )

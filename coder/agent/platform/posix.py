@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import fcntl
 import math
@@ -16,11 +15,14 @@ import subprocess
 import termios
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import trio
 
 from coder.base.threads import NoThreadError
+
+if TYPE_CHECKING:
+    import asyncio.subprocess
 
 
 class Start(TypedDict):
@@ -123,6 +125,8 @@ async def start_piped(
     argv: Sequence[str] | str, env: Mapping[str, str], cwd: Path, limit: int
 ) -> asyncio.subprocess.Process:
     """Start a command with three pipes, on the asyncio loop. Raises OSError."""
+    import asyncio  # which an agent without SSH sessions never needs
+
     arguments = [argv] if isinstance(argv, str) else argv
     pipe = subprocess.PIPE
     return await asyncio.create_subprocess_exec(

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import trio
-import trio_asyncio
 from trio.testing import memory_stream_pair
 
 from coder.agent.ssh.acceptor import SshAcceptor
@@ -23,7 +22,7 @@ async def test_first_stream_loads_server() -> None:
     acceptor.terminate_all()  # not loaded yet, nothing to terminate
     near, far = memory_stream_pair()
     later, late = memory_stream_pair()
-    async with trio_asyncio.open_loop(), trio.open_nursery() as nursery:
+    async with acceptor.open(), trio.open_nursery() as nursery:
         nursery.start_soon(acceptor.serve, far)
         nursery.start_soon(acceptor.serve, late)
         with trio.fail_after(60):
@@ -35,5 +34,6 @@ async def test_first_stream_loads_server() -> None:
 
 
 def test_agent_starts_without_ssh() -> None:
-    code = "import sys, coder.agent.agent; print([n for n in ('asyncssh', 'coder.mesh.node') if n in sys.modules])"
+    late = ("asyncio", "asyncssh", "coder.mesh.node")
+    code = f"import sys, coder.agent.agent; print([n for n in {late} if n in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"[]"
