@@ -208,7 +208,7 @@ FAULTS = (
     Fault("server", "stopped", _stop_server),
     Fault("server", "cut", _cut_off("srv")),
     Fault("server", "loss", _lossy("srv")),
-    Fault("database", "stopped", _stop_database, cause=r"path=/healthz +status=503"),
+    Fault("database", "stopped", _stop_database, cause="the database does not answer"),
     Fault("database", "memory", _kill_backend, cause="the database does not answer"),
     Fault("database", "listeners", _end_listeners, cause="the listening connection was lost"),
     Fault("daemon", "stopped", _stop_daemon),
