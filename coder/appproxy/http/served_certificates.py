@@ -6,7 +6,10 @@ so neither a restart nor a signal is required. Connections that are open keep th
 
 from __future__ import annotations
 
+import contextlib
 import ssl
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
@@ -69,6 +72,17 @@ class _ServedCertificates:
             _log.warn("a changed TLS certificate cannot be used; the former one is served", error=error)
         else:
             _log.info("the TLS certificates were read again", files=" ".join(self._config.tls_cert_file))
+
+
+def read_expiries(files: Sequence[str]) -> dict[str, datetime]:
+    """Return when the certificate of each file expires; without files that cannot be read."""
+    from cryptography import x509
+
+    expiries = {}
+    for file in files:
+        with contextlib.suppress(OSError, ValueError):
+            expiries[file] = x509.load_pem_x509_certificate(Path(file).read_bytes()).not_valid_after_utc
+    return expiries
 
 
 def _state_of(name: str) -> tuple[int, int, int] | None:
