@@ -11,17 +11,13 @@ import ssl
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TypeAlias
 
 from coder.appproxy.settings import ListenerSettings
 from coder.base.errors import CoderError
-from coder.base.log import get_logger
+from coder.base.files.from_files import FromFiles
 from coder.domain.network.tls_ciphers import cipher_list
 
 _VERSIONS = {"tls10": ssl.TLSVersion.TLSv1, "tls11": ssl.TLSVersion.TLSv1_1, "tls12": ssl.TLSVersion.TLSv1_2}
-_State: TypeAlias = tuple[tuple[int, int, int] | None, ...]
-"""Inode, size and time of change of each file; None for one that is missing."""
-_log = get_logger("tls")
 
 
 def tls_context(config: ListenerSettings) -> ssl.SSLContext:
@@ -35,43 +31,27 @@ class _ServedCertificates:
     def __init__(self, config: ListenerSettings) -> None:
         self._config = config
         self._pairs = list(zip(config.tls_cert_file, config.tls_key_file, strict=True))
-        self._state = self._read_state()
-        self._served = self._load()
-        self.first = self._served[0][1]
+        self._served = FromFiles("certificates of the server", self._files, self._load)
+        self.first = self._served.get()[0][1]
         """The context of new connections, before the client has named a server."""
         self.first.sni_callback = self._choose
+
+    def _files(self) -> list[str]:
+        return [*(name for pair in self._pairs for name in pair), self._config.tls_client_ca_file]
 
     def _load(self) -> list[tuple[set[str], ssl.SSLContext]]:
         """Return names and context of each certificate, in the configured order. Raises CoderError."""
         contexts = [_new_context(self._config, *pair) for pair in self._pairs]
         return [(_names(*pair), context) for pair, context in zip(self._pairs, contexts, strict=True)]
 
-    def _read_state(self) -> _State:
-        """Return the state of every file, that of the authority of clients included."""
-        files = [name for pair in self._pairs for name in pair] + [self._config.tls_client_ca_file]
-        return tuple(_state_of(name) for name in files if name)
-
     def _choose(self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
         """Give a new connection its certificate: that of the server name, or the first one. OpenSSL calls this in every
         handshake, also without a name."""
-        self._load_changed()
+        served = self._served.get()
         server_name = (name or "").lower()
         wildcard = "*." + server_name.partition(".")[2]
-        matching = (context for names, context in self._served if server_name in names or wildcard in names)
-        connection.context = next(matching, self._served[0][1])
-
-    def _load_changed(self) -> None:
-        state = self._read_state()
-        if state == self._state:
-            return
-        self._state = state
-        try:
-            self._served = self._load()
-        except CoderError as error:
-            # Half of a pair was replaced, or a file is not yet whole: the next change is tried again.
-            _log.warn("a changed TLS certificate cannot be used; the former one is served", error=error)
-        else:
-            _log.info("the TLS certificates were read again", files=" ".join(self._config.tls_cert_file))
+        matching = (context for names, context in served if server_name in names or wildcard in names)
+        connection.context = next(matching, served[0][1])
 
 
 def read_expiries(files: Sequence[str]) -> dict[str, datetime]:
@@ -83,14 +63,6 @@ def read_expiries(files: Sequence[str]) -> dict[str, datetime]:
         with contextlib.suppress(OSError, ValueError):
             expiries[file] = x509.load_pem_x509_certificate(Path(file).read_bytes()).not_valid_after_utc
     return expiries
-
-
-def _state_of(name: str) -> tuple[int, int, int] | None:
-    try:
-        status = Path(name).stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _new_context(config: ListenerSettings, certificate: str, key: str) -> ssl.SSLContext:

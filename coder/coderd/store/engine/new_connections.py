@@ -15,6 +15,7 @@ import asyncpg
 from asyncpg.exceptions import TargetServerAttributeNotMatched
 from sqlalchemy import event
 
+from coder.base.files.from_files import FromFiles
 from coder.coderd.store.engine.availability import DRIVER_ERRORS, READ_ONLY, means_unavailable
 
 HOST_TIMEOUT = 5.0
@@ -74,6 +75,9 @@ class Connector:
 
 
 async def _connect(arguments: Mapping[str, Any]) -> Any:
+    tls = arguments.get("ssl")
+    if isinstance(tls, FromFiles):
+        arguments = {**arguments, "ssl": tls.get()}
     try:
         return await asyncpg.connect(**arguments)
     except TargetServerAttributeNotMatched as error:

@@ -10,7 +10,6 @@ import pytest
 
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
-from coder.net import policy
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.session import open_session
@@ -31,7 +30,6 @@ async def test_expired_certificate_ends_no_session(tmp_path: Path, monkeypatch: 
         authority.issue(NAME)
 
     monkeypatch.setenv("SSL_CERT_FILE", authority.file)
-    policy.tls_context.cache_clear()  # the server checks itself as a client
     url, (certificate, key) = f"https://{NAME}:{(port := free_port())}", authority.issue(NAME)
     settings: dict[str, Any] = {"tls_cert_file": (certificate,), "tls_key_file": (key,), "access_url": url}
     async with workspace_world(tls_enable=True, tls_address=f"127.0.0.1:{port}", **settings) as scene:
@@ -55,4 +53,3 @@ async def test_expired_certificate_ends_no_session(tmp_path: Path, monkeypatch: 
             issue(timedelta())
             async with await connect_websocket(dial, PATH):
                 assert (await access_url_report())["healthy"]
-    policy.tls_context.cache_clear()
