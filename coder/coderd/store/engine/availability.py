@@ -8,6 +8,7 @@ work. Both are temporary, so callers repeat their work, but only the first takes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from ssl import SSLCertVerificationError
 from types import MappingProxyType
 
 from asyncpg import InterfaceError, InternalClientError, PostgresError
@@ -145,6 +146,8 @@ def means_unavailable(error: Exception) -> bool:
         return error.connection_invalidated or _is_state_of_absence(_sqlstate(error))
     if isinstance(error, PostgresError):
         return _is_state_of_absence(_sqlstate(error))
+    if isinstance(error, SSLCertVerificationError):  # a ValueError as well; an administrator can renew the certificate
+        return True
     # The driver raises ValueError for arguments that no column takes: the caller's fault.
     return isinstance(error, _BROKEN) and not isinstance(error, ValueError)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,12 +67,16 @@ class Connector:
                 connection = await _connect(arguments | place)
             except DRIVER_ERRORS as error:
                 # A refusal, such as a wrong password, says more than the absence of another host.
-                if not step or (means_unavailable(failure) and not means_unavailable(error)):
+                if not step or (_is_absence(failure) and not _is_absence(error)):
                     failure = error
             else:
                 self._first = at
                 return connection
         raise failure
+
+
+def _is_absence(error: Exception) -> bool:
+    return means_unavailable(error) and not isinstance(error, ssl.SSLError)
 
 
 async def _connect(arguments: Mapping[str, Any]) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+
 import asyncpg
 import pytest
 from sqlalchemy.exc import DBAPIError
@@ -66,6 +68,7 @@ def _wrapped(cause: Exception, *, invalidated: bool = False) -> DBAPIError:
     [
         (ConnectionRefusedError(), True),
         (TimeoutError(), True),
+        (ssl.SSLCertVerificationError(), True),
         (asyncpg.CannotConnectNowError(), True),
         (asyncpg.InternalClientError(), True),
         (asyncpg.InterfaceError("connection is closed"), True),
