@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 
-from coder.client import logs, patience
+from coder.client import logs
 from coder.client.patience import PATIENCE, Patience, aread_patiently, read_patiently
 from coder.net.errors import HttpError, NetError, error_from_body, is_own_refusal
 from coder.net.policy import DialPolicy
@@ -66,7 +66,7 @@ class Scripted:
 async def test_reads_are_repeated(monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.abc.Clock) -> None:
     blocking: Any = Scripted(*OUTAGES)
     blocking.request = blocking.next
-    monkeypatch.setattr(patience.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
     assert read_patiently(blocking, "/x") == "answer" and not blocking.errors
     client: Any = Scripted(*OUTAGES)
     client.request = client.anext
