@@ -43,6 +43,7 @@ def open_session(deployment: Deployment) -> Iterator[None]:
     session = subprocess.Popen(
         deployment.world.argv("client", [*deployment.program(), "ssh", WORKSPACE, SESSION.format(enough=enough)]),
         env=deployment.env("client"),
+        bufsize=0,  # `communicate` would lose what `readline` had read ahead
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         stdin=subprocess.DEVNULL,

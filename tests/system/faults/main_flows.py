@@ -205,6 +205,7 @@ class Scene:
         return subprocess.Popen(
             self.deployment.world.argv("client", [*self.deployment.program(), *words]),
             env=self.deployment.env("client"),
+            bufsize=0,  # `communicate` would lose what `readline` had read ahead
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if words[0] == "create" else subprocess.DEVNULL,
             stdin=subprocess.DEVNULL,
