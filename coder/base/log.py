@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
+from coder.base.errors import CoderError, explain_error
+
 if TYPE_CHECKING:
     from datetime import timedelta
     from ipaddress import IPv4Address, IPv6Address
@@ -231,6 +233,10 @@ def _shown(name: str, value: LogValue) -> str | int | float | bool | None:
     if isinstance(value, BaseExceptionGroup):
         # the group's own text names none of them
         return "; ".join(str(_shown(name, inner)) for inner in value.exceptions)
+    if isinstance(value, CoderError):
+        # "cannot connect" alone is no cause: it may be the network, or this process may have no descriptor left
+        causes = explain_error(value, with_hint=False).removeprefix(value.message)
+        return _without_logins(f"{type(value).__name__}: {value}{causes}")
     if isinstance(value, BaseException):
         return _without_logins(f"{type(value).__name__}: {value}")
     if isinstance(value, int | float | bool) or value is None:

@@ -14,7 +14,8 @@ from coder.api.base.answers import read_answer
 from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.base.retry import Backoff
 from coder.client.answers import read
-from coder.net.errors import HttpError, NetError, is_own_refusal
+from coder.client.patience import Patience, aread_patiently
+from coder.net.errors import HttpError, NetError, is_outage, is_own_refusal
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
@@ -54,7 +55,7 @@ async def follow_agent_logs(policy: DialPolicy, agent_id: UUID, *, after: int = 
 
 
 async def _follow(policy: DialPolicy, path: str, after: int, kind: type[T]) -> AsyncIterator[T]:
-    backoff = Backoff(0.1, 5)
+    backoff, patience = Backoff(0.1, 5), Patience(trio.current_time)
     attempts = 0
     while True:
         try:
@@ -65,6 +66,9 @@ async def _follow(policy: DialPolicy, path: str, after: int, kind: type[T]) -> A
                 async for line in _polled(policy, path, after, kind):
                     yield line
                 return
+            if is_outage(error):
+                await trio.sleep(patience.next_delay(error))
+                continue
             attempts += 1
             if attempts > 8 or is_own_refusal(error):
                 raise
@@ -73,6 +77,7 @@ async def _follow(policy: DialPolicy, path: str, after: int, kind: type[T]) -> A
         try:
             while (message := await socket.receive_message()) is not None:
                 attempts = 0
+                patience.answered()
                 for line in _lines(message, kind):
                     after = max(after, line.id)
                     yield line
@@ -92,14 +97,14 @@ async def _polled(policy: DialPolicy, path: str, after: int, kind: type[T]) -> A
     async with HttpClient(policy) as client:
         while True:
             try:
-                found = read(await client.request("GET", owner), _Owner)
+                found = read(await aread_patiently(client, owner), _Owner)
             except HttpError as error:
                 if error.status == 404:
                     return
                 raise
             is_over = (found.job or found).status in _ENDED
             # Asked after the status, so that the last lines of an ended job are not missed.
-            for line in _lines((await client.request("GET", f"{path}?after={after}")).body, kind):
+            for line in _lines((await aread_patiently(client, f"{path}?after={after}")).body, kind):
                 after = max(after, line.id)
                 yield line
             if is_over:

@@ -22,6 +22,7 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.client.answers import read
 from coder.client.logs import follow_agent_logs, follow_job_logs
+from coder.client.patience import aread_patiently
 from coder.client.target import choose_agent, split_target
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
@@ -85,7 +86,7 @@ class Preparation:
         while workspace.latest_build.job.status not in ENDED:
             followed.add(workspace.latest_build.id)
             await self._watch(workspace.latest_build)
-            workspace = await self._refresh_state(workspace)
+            workspace = read(await aread_patiently(self._http, f"/api/v2/workspaces/{workspace.id}"), Workspace)
             if workspace.latest_build.job.status not in ENDED:
                 await trio.sleep(POLL)  # the log's stream can end before the build
         return workspace
@@ -221,7 +222,7 @@ class Preparation:
             self._say(line.output)
 
     async def _refresh(self, target: ReadyAgent) -> ReadyAgent:
-        answer = await self._http.request("GET", f"/api/v2/workspaceagents/{target.agent.id}")
+        answer = await aread_patiently(self._http, f"/api/v2/workspaceagents/{target.agent.id}")
         return ReadyAgent(target.workspace, read(answer, WorkspaceAgent))
 
 

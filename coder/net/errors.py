@@ -128,8 +128,18 @@ class HttpError(CoderError):
 
 def is_own_refusal(error: BaseException) -> bool:
     """Return whether the server itself refused, in the API's format. Other answers may be a middlebox's, while the
-    server restarts: they say nothing about the request."""
-    return isinstance(error, HttpError) and error.is_enveloped
+    server restarts, or tell that its database is away: they say nothing about the request."""
+    return isinstance(error, HttpError) and error.is_enveloped and error.status < 500
+
+
+_OUTAGES = frozenset({502, 503, 504})
+
+
+def is_outage(error: BaseException) -> bool:
+    """Return whether the server, its database or the network is away, so that the same request may succeed soon."""
+    if isinstance(error, HttpError):
+        return error.status in _OUTAGES
+    return isinstance(error, NetError) and error.code in {"unreachable", "timeout"}
 
 
 def refused_request(method: str, path: str, status: int, body: bytes, retry_after: str = "") -> HttpError:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from coder.base.config import process_environment
+from coder.base.files.from_files import FromFiles
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
 from coder.net.errors import NetError, proxy_refusal
@@ -264,12 +265,30 @@ def load_certificate_folders(context: ssl.SSLContext, folders: str) -> None:
                 context.load_verify_locations(cadata=path.read_text("ascii", "ignore"))
 
 
-@lru_cache(maxsize=8)
 def tls_context(ca_file: str, cert: str, key: str, insecure: bool, check_name: bool = True) -> ssl.SSLContext:
-    """Return the client's TLS settings. Raises NetError `tls_files` when a file cannot be used.
+    """Return the client's TLS settings, with the files as they are now: agents and servers run longer than
+    certificates. Raises NetError `tls_files` when a file cannot be used.
 
     Without `check_name` the caller compares the certificate's names.
     """
+    return _contexts(ca_file, cert, key, insecure, check_name).get()
+
+
+@lru_cache(maxsize=8)
+def _contexts(ca_file: str, cert: str, key: str, insecure: bool, check_name: bool) -> FromFiles[ssl.SSLContext]:
+    import ssl
+
+    def files() -> tuple[str, ...]:
+        default = ssl.get_default_verify_paths().cafile or ""
+        return ca_file, cert, key, default, *os.environ.get("SSL_CERT_DIR", "").split(os.pathsep)
+
+    def make() -> ssl.SSLContext:
+        return _new_context(ca_file, cert, key, insecure, check_name)
+
+    return FromFiles("certificates of a client", files, make)
+
+
+def _new_context(ca_file: str, cert: str, key: str, insecure: bool, check_name: bool) -> ssl.SSLContext:
     import ssl
 
     try:

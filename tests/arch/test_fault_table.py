@@ -16,7 +16,7 @@ MATRIX = "test_flows_survive"
 
 def _table() -> dict[str, list[str]]:
     """The cells of each row, by its fault; the first row has the processes."""
-    lines = (ROOT / "docs/reliability.md").read_text().partition("## Faults")[2].splitlines()
+    lines = (ROOT / "docs/reliability.md").read_text().partition("## Faults")[2].partition("\n## ")[0].splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     return {row[0]: row[1:] for row in rows if not set(row[0]) <= set("- ")}
 

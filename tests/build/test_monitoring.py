@@ -7,16 +7,23 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
+from itertools import takewhile
 from typing import Any
 
 import pytest
 import yaml
 
-from coder.coderd.services.telemetry import metrics
+from coder.cli.server.support import _DEPLOYMENT
+from coder.coderd.services.telemetry import fault_metrics, metrics
 from coder.wsproxy import metrics as proxy_metrics
+from tests.arch.test_fault_table import TABLE
+from tests.kit.paths import ROOT
 
-FOLDER = Path(__file__).resolve().parents[2] / "build/monitoring"
+FOLDER = ROOT / "build/monitoring"
+ABOUT_LOAD = {"CoderProcessorSaturated", "CoderNotificationsFail"}
+"""Alerts about no fault of docs/reliability.md: too much load, and a mail server of others."""
+BUNDLED = {*_DEPLOYMENT, "workspace/build_logs.json", "agent/main/agent.json", "agent/main/connection.json"}
+"""Files of the support bundle that a fault may need; `main` is an agent's name."""
 OTHERS = {"up"}
 """Metrics of Prometheus itself."""
 _METRIC = re.compile(r"\b(?:coder|coderd|go|process|promhttp)_[a-z0-9_]+\b|\bup\b")
@@ -25,7 +32,13 @@ _SERIES_OF_HISTOGRAM = ("_bucket", "_count", "_sum")
 
 def declared() -> dict[str, tuple[str, set[str]]]:
     """Return kind and labels of each family of server and proxy."""
-    families = (*metrics._FAMILIES, *metrics._PROCESSES, *metrics._DATABASE, *proxy_metrics.FAMILIES)
+    families = (
+        *metrics._FAMILIES,
+        *fault_metrics.FAULTS,
+        *metrics._PROCESSES,
+        *metrics._DATABASE,
+        *proxy_metrics.FAMILIES,
+    )
     return {name: (kind, set(labels.split())) for name, kind, labels, _ in families}
 
 
@@ -74,6 +87,48 @@ def test_alerts_have_advice() -> None:
     for rule in rules():
         assert rule["labels"]["severity"] in {"critical", "warning"}
         assert rule["annotations"].keys() == {"summary", "description"}
+
+
+def rows_of(page: str, start: str) -> dict[str, list[str]]:
+    """Return the further cells of each row of a page's first table whose heading begins so."""
+    lines = iter((ROOT / page).read_text().partition(f"| {start} |")[2].splitlines()[2:])
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in takewhile(lambda line: line, lines)]
+    return {row[0]: row[1:] for row in rows}
+
+
+SEEN = rows_of("docs/reliability.md", "fault | alerts")
+
+
+def test_every_fault_has_an_alert() -> None:
+    """Each row of the fault table has alerts that exist, and files of the support bundle that do."""
+    known, named = {rule["alert"] for rule in rules()}, set()
+    assert list(SEEN) == [fault for fault in TABLE if fault != "fault"]
+    for fault, (alerts, _, files) in SEEN.items():
+        of_fault = re.findall(r"`(\w+)`", alerts)
+        assert of_fault and set(of_fault) <= known, fault
+        of_bundle = re.findall(r"`([\w/.]+)`", files)
+        assert of_bundle and set(of_bundle) <= BUNDLED, (fault, set(of_bundle) - BUNDLED)
+        named |= set(of_fault)
+    assert known - named == ABOUT_LOAD
+
+
+def test_log_lines_of_faults_exist() -> None:
+    sources = "\n".join(path.read_text() for path in (ROOT / "coder").rglob("*.py"))
+    for fault, (_, shown, _files) in SEEN.items():
+        for line in re.findall(r"`([^`]+)`", shown):
+            assert f'"{line}' in sources, (fault, line)
+
+
+def test_every_alert_is_tried() -> None:
+    """promtool fires each of them: a rule that never fires is accepted as well."""
+    tried = re.findall(r'alertname="(\w+)"', (FOLDER / "alerts.test.yaml").read_text())
+    assert sorted(tried) == sorted(rule["alert"] for rule in rules())
+
+
+def test_every_alert_is_documented() -> None:
+    cells = rows_of("docs/guides/metrics.md", "fault | alert").values()
+    documented = re.findall(r"`(\w+)`", " ".join(cell for row in cells for cell in row))
+    assert sorted(documented) == sorted(rule["alert"] for rule in rules())
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (apt-get install prometheus)")

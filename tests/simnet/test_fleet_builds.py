@@ -50,4 +50,4 @@ async def test_seed_repeats_exactly() -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("defect", ["reaper", "twice"])
 async def test_claims_notice_defect(defect: str) -> None:
-    assert (await live(4, 240, "--defect", defect))["broken"]
+    assert (await live(4, 60, "--defect", defect))["broken"]

@@ -61,6 +61,7 @@ def test_changed_address_has_its_name(deployment: Deployment) -> None:
     session = subprocess.Popen(
         deployment.world.argv("client", [*deployment.program(), "ssh", WORKSPACE, SESSION]),
         env=deployment.env("client"),
+        bufsize=0,  # `communicate` would lose what `readline` had read ahead
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         stdin=subprocess.DEVNULL,
@@ -113,6 +114,7 @@ def test_killed_server_loses_nothing(deployment: Deployment, path: str) -> None:
         session = subprocess.Popen(
             deployment.world.argv("client", [*deployment.program(), "ssh", WORKSPACE, SESSION]),
             env=deployment.env("client"),
+            bufsize=0,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,

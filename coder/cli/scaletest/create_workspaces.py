@@ -38,6 +38,7 @@ from coder.cli.ui.output import say
 from coder.cli.ui.progress import ENDED
 from coder.cli.workspaces.parameters import pairs, values_of_file
 from coder.client.answers import read
+from coder.client.patience import aread_patiently
 from coder.client.target import choose_agent
 from coder.net.errors import HttpError
 
@@ -161,7 +162,7 @@ async def _post_recorded(
 async def _built(http: HttpClient, workspace: Workspace) -> Workspace:
     while workspace.latest_build.job.status not in ENDED:
         await trio.sleep(POLL)
-        workspace = read(await http.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
+        workspace = read(await aread_patiently(http, f"/api/v2/workspaces/{workspace.id}"), Workspace)
     job = workspace.latest_build.job
     if job.status != "succeeded":
         raise CoderError("scaletest", f"its build has {job.status}: {job.error or 'see its log'}")
@@ -177,7 +178,7 @@ async def _wait_agents(http: HttpClient, workspace: Workspace) -> None:
         if all(agent.status == "connected" and agent.lifecycle_state == "ready" for agent in agents):
             return
         await trio.sleep(POLL)
-        workspace = read(await http.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
+        workspace = read(await aread_patiently(http, f"/api/v2/workspaces/{workspace.id}"), Workspace)
 
 
 async def _run_command(

@@ -12,6 +12,7 @@ from coder.cli.ui.choices import is_interactive
 from coder.cli.ui.live_stages import LiveStages
 from coder.cli.ui.stages import NoStages, StagePrinter, Stages
 from coder.client.answers import read
+from coder.client.patience import read_patiently
 from coder.net.blocking import BlockingClient
 
 if TYPE_CHECKING:
@@ -53,12 +54,12 @@ def watch_job(client: BlockingClient, path: str, kind: type[T], *, quiet: bool =
     except BaseException:
         printer.clear()
         raise
-    item = read(client.request("GET", path), kind)
+    item = read(read_patiently(client, path), kind)
     while (status := _job(item).status) not in ENDED:
         if not status:  # waiting for a status that this server never reports would never end
             raise CoderError("odd_answer", f"The server does not report the status of the job at {path}.", _ODD)
         watch()
-        item = read(client.request("GET", path), kind)
+        item = read(read_patiently(client, path), kind)
     job = _job(item)
     ok = job.status == "succeeded"
     printer.finish(ok=ok)

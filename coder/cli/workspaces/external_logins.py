@@ -17,6 +17,7 @@ from coder.cli.core.command import Invocation
 from coder.cli.core.options import Options
 from coder.cli.ui.output import say
 from coder.client.answers import read
+from coder.client.patience import read_patiently
 from coder.net.blocking import BlockingClient
 
 LIMIT = 900.0
@@ -47,7 +48,7 @@ def require_logins(
 
 
 def _missing(client: BlockingClient, path: str) -> list[TemplateVersionExternalAuth]:
-    providers = read(client.request("GET", path), list[TemplateVersionExternalAuth])
+    providers = read(read_patiently(client, path), list[TemplateVersionExternalAuth])
     return [provider for provider in providers if not provider.authenticated and not provider.optional]
 
 

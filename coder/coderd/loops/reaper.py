@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from coder.base.log import Logger
@@ -18,14 +19,14 @@ async def run(ctx: Context) -> None:
     attention = Attention(ctx)
 
     async def attentive_turn(ctx: Context, log: Logger) -> float:
-        rest = await turn(ctx, log) if attention.look() else min(LISTENING, interval)
+        rest = await turn(ctx, log, attention.excused()) if attention.look() else min(LISTENING, interval)
         attention.expect(rest)
         return rest
 
     await run_loop(ctx, "reaper", attentive_turn, failed_rest=min(LISTENING, interval))
 
 
-async def turn(ctx: Context, log: Logger) -> float:
-    for job in await reap(ctx):
+async def turn(ctx: Context, log: Logger, excused: timedelta) -> float:
+    for job in await reap(ctx, excused):
         log.warn("a job was reaped", job=job.id, type=job.type)
     return ctx.config.job_hang_detector_interval.total_seconds()

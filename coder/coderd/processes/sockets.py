@@ -8,7 +8,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from coder.appproxy.http.listening_sockets import bind_sockets, display_address, tls_context
+from coder.appproxy.http.listening_sockets import bind_sockets, display_address
+from coder.appproxy.http.served_certificates import tls_context
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.processes.forked import BoundSocket
 

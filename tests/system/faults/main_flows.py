@@ -23,7 +23,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.kit.network.namespace_deployment import PROCESSES, URL, WORKSPACE, Deployment, descendants, name_of
+from tests.kit.network.namespace_deployment import (
+    PROCESSES,
+    URL,
+    WORKSPACE,
+    Deployment,
+    StepFailedError,
+    descendants,
+    name_of,
+)
 
 FAKED = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 SOON = 90
@@ -79,9 +87,11 @@ class Writer:
         headers = ("-H", f"Coder-Session-Token: {self.token}", "-H", "Content-Type: application/json")
         return self.deployment.world.run("client", "curl", "-fsS", "--max-time", "2", *headers, *words)
 
-    def remove(self, names: list[str]) -> None:
-        """Delete secrets, in one process."""
-        self.curl("-X", "DELETE", *(f"{URL}/api/v2/users/me/secrets/{name}" for name in names))
+    def remove(self) -> None:
+        """Delete all secrets: a user may have so many only, and a failed case leaves its own."""
+        names = [secret["name"] for secret in self.get("/api/v2/users/me/secrets")]
+        if names:
+            self.curl("-X", "DELETE", *(f"{URL}/api/v2/users/me/secrets/{name}" for name in names))
 
     def get(self, path: str) -> Any:
         """The answer's JSON, once there is one."""
@@ -189,11 +199,13 @@ class Scene:
             writer.stop()
             for process in (session, build):
                 process.kill()
+            writer.remove()
 
     def _start(self, *words: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             self.deployment.world.argv("client", [*self.deployment.program(), *words]),
             env=self.deployment.env("client"),
+            bufsize=0,  # `communicate` would lose what `readline` had read ahead
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if words[0] == "create" else subprocess.DEVNULL,
             stdin=subprocess.DEVNULL,
@@ -213,7 +225,6 @@ class Scene:
         self._check_session(flows)
         stored = {secret["name"] for secret in flows.writer.get("/api/v2/users/me/secrets")}
         assert set(flows.writer.acknowledged) <= stored, "an acknowledged write is lost"
-        flows.writer.remove(sorted(stored))  # a user may have so many secrets only
         self.deployment.wait_agent("connected", SOON)
         self._check_nothing_left()
 
@@ -231,7 +242,9 @@ class Scene:
         rest, _ = flows.session.communicate(timeout=180)
         lines = rest.decode().split("\n")
         assert flows.session.returncode == 0, (lines[-3:], self.logs())
-        assert lines == [*(f"line {number}" for number in range(2, len(lines))), "end", ""], "bytes are missing"
+        expected = [*(f"line {number}" for number in range(2, len(lines))), "end", ""]
+        at = next((at for at, pair in enumerate(zip(lines, expected, strict=True)) if pair[0] != pair[1]), None)
+        assert at is None, (f"other bytes after line {at}", lines[max(at - 3, 0) : at + 5], lines[-3:], self.logs())
 
     def _check_nothing_left(self) -> None:
         deployment = self.deployment
@@ -262,7 +275,10 @@ class Scene:
                 file.seek(since)
                 return re.search(text, file.read().decode(errors="replace")) is not None
 
-        self.deployment.wait(said, SOON, f"{log} does not say {text!r}")
+        try:
+            self.deployment.wait(said, SOON, f"{log} does not say {text!r}")
+        except StepFailedError as error:
+            raise StepFailedError(f"{error}\n{self.logs()}") from None
 
     def size(self, log: str) -> int:
         path = self.deployment.folder / log

@@ -161,6 +161,24 @@ def _exhausted(name: str) -> Callable[[Scene, Flows], None]:
     return inject
 
 
+def _exhaust_daemon(scene: Scene, flows: Flows) -> None:
+    """Its connection breaks meanwhile, and it cannot open another."""
+    assert scene.daemon is not None
+    before = scene.size("daemon.log")
+    with few_descriptors([scene.daemon.pid]):
+        _restart_connections(scene)
+        scene.wait_said("daemon.log", "not connected.*Too many open files", before)
+        flows.wait_writes(10)
+
+
+def _restart_connections(scene: Scene) -> None:
+    """End the processes that have connections."""
+    for name in ("api-1", "api-2"):
+        before = _pid(scene, name)
+        os.kill(before, signal.SIGKILL)
+        _wait_replaced(scene, name, before)
+
+
 def _stop_daemon(scene: Scene, flows: Flows) -> None:
     assert scene.daemon is not None
     with stopped([scene.daemon.pid]):
@@ -208,13 +226,14 @@ FAULTS = (
     Fault("server", "stopped", _stop_server),
     Fault("server", "cut", _cut_off("srv")),
     Fault("server", "loss", _lossy("srv")),
-    Fault("database", "stopped", _stop_database, cause=r"path=/healthz +status=503"),
+    Fault("database", "stopped", _stop_database, cause="the database does not answer"),
     Fault("database", "memory", _kill_backend, cause="the database does not answer"),
     Fault("database", "listeners", _end_listeners, cause="the listening connection was lost"),
     Fault("daemon", "stopped", _stop_daemon),
     Fault("daemon", "cut", _cut_off("daemon")),
     Fault("daemon", "loss", _lossy("daemon")),
     Fault("daemon", "clock", _set_clock),
+    Fault("daemon", "descriptors", _exhaust_daemon, "daemon.log", "Too many open files"),
     Fault("agent", "loss", _lossy("agent")),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import time
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from coder.base import log
+from coder.base.errors import CoderError
 
 
 def test_stackdriver_line() -> None:
@@ -51,6 +53,16 @@ def test_error_group_names_members() -> None:
         group = ExceptionGroup("tasks", [OSError("no file"), ExceptionGroup("more", [ValueError("no number")])])
         log.get_logger("server").warn("failed", error=group)
     assert json.loads(out.getvalue())["error"] == "OSError: no file; ValueError: no number"
+
+
+def test_causes_of_an_error_are_shown() -> None:
+    written = io.StringIO()
+    with log.also(log.human_sink(written)):
+        error = CoderError("unreachable", "cannot connect to db:5432", "Is it running?")
+        error.__cause__ = OSError("all attempts to connect to db:5432 failed")
+        error.__cause__.__cause__ = OSError(errno.EMFILE, "Too many open files")
+        log.get_logger("test").warn("not connected", error=error)
+    assert written.getvalue().endswith('error="CoderError: cannot connect to db:5432: Too many open files"\n')
 
 
 def test_clients_cannot_fill_log(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from coder.base.config import Inputs
 from coder.base.errors import CoderError
+from coder.base.files.from_files import FromFiles
 from coder.cli.server.server import _check_machine
 from coder.coderd.config.reading import server_config
 from coder.coderd.store.engine.backup import _without_password
@@ -64,7 +64,7 @@ async def test_every_connection_gets_a_new_password(monkeypatch: pytest.MonkeyPa
 
 def test_driver_demands_tls_and_asks_for_the_password() -> None:
     arguments = parse_connection_string(with_login(f"postgres://u:old@{HOST}/db", AWS), {}).arguments()
-    assert isinstance(arguments["ssl"], ssl.SSLContext) and callable(arguments["password"])
+    assert isinstance(arguments["ssl"], FromFiles) and callable(arguments["password"])
     assert "server_settings" not in arguments
 
 

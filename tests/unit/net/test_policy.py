@@ -166,7 +166,20 @@ def test_certificate_folder_needs_no_hashes(tmp_path: Path, monkeypatch: pytest.
         (folder / "README").write_text("no certificate")
         (folder / "inner").mkdir()
     monkeypatch.setenv("SSL_CERT_DIR", f"{folders[0]}:{folders[1]}:{tmp_path}/none:")
-    tls_context.cache_clear()
     names = [str(item["subject"]) for item in tls_context("", "", "", False).get_ca_certs()]
-    tls_context.cache_clear()
     assert sum("Test Authority" in name for name in names) >= 2
+
+
+def test_replaced_client_files_are_read(tmp_path: Path) -> None:
+    """An agent runs longer than its certificate, and than the authority of its server."""
+    authority = tmp_path / "authority.pem"
+    others = [Authority(folder) for folder in (tmp_path / "a", tmp_path / "b") if folder.mkdir() is None]
+
+    def serials() -> set[str]:
+        return {str(item["serialNumber"]) for item in tls_context(str(authority), "", "", False).get_ca_certs()}
+
+    authority.write_bytes(Path(others[0].file).read_bytes())
+    before = serials()
+    assert serials() == before
+    Path(others[1].file).replace(authority)
+    assert len(serials() - before) == 1

@@ -17,6 +17,7 @@ RUN = (
     ROOT / "coder/appproxy/apps/authorizer.py",
     ROOT / "coder/appproxy/http/listener.py",
     ROOT / "coder/appproxy/http/listening_sockets.py",
+    ROOT / "coder/appproxy/http/served_certificates.py",
     ROOT / "coder/appproxy/http/rate_limits.py",
     ROOT / "coder/appproxy/http/client_address.py",
 )

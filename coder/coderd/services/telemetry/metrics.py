@@ -17,8 +17,10 @@ from coder.appproxy.metrics.metric_families import BUILDS, Declaration, Family, 
 from coder.appproxy.metrics.open_links import OpenLinks
 from coder.appproxy.metrics.process_metrics import PROCESS, RELAY, SCRAPES, set_process, set_relay
 from coder.base.version import BUILD_VERSION
+from coder.coderd.services.telemetry.fault_metrics import FAULTS, set_faults
 from coder.coderd.services.telemetry.forwarded_metrics import ForwardedMetrics
 from coder.coderd.services.telemetry.sibling_metrics import AgentNode, ProcessMetrics, ask_siblings, merged
+from coder.coderd.store.engine.availability import SILENT_AFTER, DatabaseAwayError
 from coder.coderd.store.engine.sql_types import SqlRow
 from coder.coderd.store.telemetry import metrics as store
 from coder.domain.agents.agents import agent_status
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 STATS_WINDOW = timedelta(minutes=1)
+DATABASE_TIMEOUT = 5.0
+"""Seconds for the database's answers to a scrape, which goes on without them; Prometheus waits 10 by default."""
 
 _FAMILIES: tuple[Declaration, ...] = (
     ("coderd_api_requests_processed_total", "counter", "code method path", "Requests answered."),
@@ -174,6 +178,23 @@ _DATABASE: tuple[Declaration, ...] = (
     ("coderd_db_query_latencies_seconds", "histogram", "query", "Duration of database work."),
     ("coderd_db_query_counts_total", "counter", "method query route", "Database work by the request that caused it."),
 )
+OF_THE_DATABASE = frozenset(
+    {
+        "coderd_agents_apps",
+        "coderd_agents_connection_latencies_seconds",
+        "coderd_agents_connections",
+        "coderd_agents_up",
+        "coderd_api_active_users_duration_hour",
+        "coderd_api_total_user_count",
+        "coderd_api_workspace_latest_build",
+        "coderd_license_active_users",
+        "coderd_provisionerd_jobs_current",
+        "coderd_provisionerd_num_daemons",
+        "coderd_workspace_latest_build_status",
+    }
+)
+"""Families that a scrape lacks while the database does not answer, as well as `coderd_agentstats_…`: old values would
+hide the outage, and zeros would be another fault."""
 _STATS_LABELS = ("agent_name", "username", "workspace_name")
 _STATS = (
     "connection_count",
@@ -193,7 +214,7 @@ class Metrics:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self.families: dict[str, Family] = {}
-        for name, kind, labels, text in _FAMILIES:
+        for name, kind, labels, text in (*_FAMILIES, *FAULTS):
             self._declare(name, kind, labels, text)
         if ctx.config.prometheus_collect_agent_stats:
             self._stats_labels = [
@@ -232,9 +253,10 @@ class Metrics:
         try:
             async with self._lock:
                 elsewhere = await ask_siblings(self._ctx.process)
-                await self._collect(elsewhere)
+                has_answered = await self._collect(elsewhere)
                 self["promhttp_metric_handler_requests_total"].add("200")
-                return exposition(merged(self._all_families(), elsewhere))
+                families = merged(self._all_families(), elsewhere)
+                return exposition(family for family in families if has_answered or not _is_of_database(family.name))
         finally:
             in_flight.add(by=-1)
 
@@ -258,6 +280,7 @@ class Metrics:
             ask(self)
         self._set_notices()
         self._set_pool()
+        set_faults(self._ctx, self.families)
         set_process(self.families)
         set_relay(self.families, self._ctx.services.relay.derp.server)
         if not self._ctx.process.is_alone:
@@ -266,10 +289,28 @@ class Metrics:
             )
             self["coder_server_processes"].set(len(self._ctx.process.siblings) + 1)
 
-    async def _collect(self, elsewhere: Sequence[ProcessMetrics]) -> None:
+    async def _collect(self, elsewhere: Sequence[ProcessMetrics]) -> bool:
+        """Set all families; return whether the database has answered."""
         now = self._ctx.clock.now()
-        values = await self._ctx.db.read(_load, now)
+        figures = await self._ask_database(now)
         self._collect_here()
+        if figures is not None:
+            self._set_figures(figures, elsewhere)
+        return figures is not None
+
+    async def _ask_database(self, now: datetime) -> _DatabaseFigures | None:
+        """Return None where it does not answer in time."""
+        if self._ctx.db.availability.away_for() > SILENT_AFTER:
+            return None
+        since = now - STATS_WINDOW if self._ctx.config.prometheus_collect_agent_stats else None
+        with trio.move_on_after(DATABASE_TIMEOUT):
+            try:
+                return await self._ctx.db.read(_load, now, since)
+            except DatabaseAwayError:
+                pass
+        return None
+
+    def _set_figures(self, values: _DatabaseFigures, elsewhere: Sequence[ProcessMetrics]) -> None:
         self["coderd_api_total_user_count"].replace(values["users"])
         self["coderd_api_active_users_duration_hour"].set(values["active"])
         self["coderd_license_active_users"].set(
@@ -289,10 +330,9 @@ class Metrics:
             values["agents_took"] + self._ctx.clock.monotonic() - began
         )
         if self._ctx.config.prometheus_collect_agent_stats:
-            rows = await self._ctx.db.read(store.agent_stats, now - STATS_WINDOW)
             for column, name in enumerate(_STATS, 3):
                 sums: dict[tuple[str, ...], float] = {}
-                for row in rows:
+                for row in values["stats"]:
                     labels = tuple(str(row[at]) for at in self._stats_labels)
                     sums[labels] = sums.get(labels, 0) + float(row[column])
                 self[f"coderd_agentstats_{name}"].replace(sums.items())
@@ -377,9 +417,14 @@ class _DatabaseFigures(TypedDict):
     apps: store.Series
     daemons: int
     jobs: store.Series
+    stats: Sequence[SqlRow]
 
 
-async def _load(tx: Tx, now: datetime) -> _DatabaseFigures:
+def _is_of_database(name: str) -> bool:
+    return name in OF_THE_DATABASE or name.startswith("coderd_agentstats_")
+
+
+async def _load(tx: Tx, now: datetime, stats_since: datetime | None) -> _DatabaseFigures:
     began = time.perf_counter()
     agents = await store.list_agents(tx)
     return {
@@ -391,4 +436,5 @@ async def _load(tx: Tx, now: datetime) -> _DatabaseFigures:
         "apps": await store.apps(tx),
         "daemons": await store.count_daemons(tx, now - STALE_AFTER),
         "jobs": await store.running_jobs(tx),
+        "stats": [] if stats_since is None else await store.agent_stats(tx, stats_since),
     }

@@ -27,9 +27,11 @@ TIMEOUT = 5.0
 """Seconds for a sibling's answer; the scrape goes on without it."""
 TAKEN_ONCE = frozenset(
     {
+        "coder_clock_skew_seconds",
         "coder_derp_server_clients",
         "coder_server_process_restarts_total",
         "coder_server_processes",
+        "coder_tls_certificate_not_after_seconds",
         "coderd_agents_apps",
         "coderd_agents_connection_latencies_seconds",
         "coderd_agents_connections",
@@ -53,6 +55,8 @@ TAKEN_ONCE = frozenset(
 """Families whose value is the same for the whole server; `coderd_agentstats_…` as well."""
 _LEAST = frozenset({"coder_pubsub_connected", "process_start_time_seconds"})
 """Families of which the smallest value is the server's."""
+_MOST = frozenset({"coder_database_away_seconds", "coder_database_shortage"})
+"""Families of which the largest value is the server's."""
 _REMOTE, _LOCAL, _ALL = (f"coder_derp_server_clients{kind}" for kind in ("_remote", "_local", ""))
 _log = get_logger("metrics")
 
@@ -107,7 +111,11 @@ def merged(own: Sequence[Family], elsewhere: Sequence[ProcessMetrics]) -> list[F
 def _merge(name: str, states: list[FamilyState]) -> Family:
     if name in TAKEN_ONCE or name.startswith("coderd_agentstats_"):
         return Family.sum_of(states[:1])
-    if name in _LEAST:
-        least = min(states, key=lambda state: state.values[0][1] if state.values else 0)
-        return Family.sum_of([least])
+    if name in _LEAST or name in _MOST:
+        chosen = (min if name in _LEAST else max)(states, key=_first_value)
+        return Family.sum_of([chosen])
     return Family.sum_of(states)
+
+
+def _first_value(state: FamilyState) -> float:
+    return state.values[0][1] if state.values else 0

@@ -8,13 +8,14 @@ work. Both are temporary, so callers repeat their work, but only the first takes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from ssl import SSLCertVerificationError
 from types import MappingProxyType
 
 from asyncpg import InterfaceError, InternalClientError, PostgresError
 from sqlalchemy.exc import DBAPIError
 
 from coder.base.errors import DATABASE_AWAY, DATABASE_FULL, DATABASE_OUTAGES, CoderError
-from coder.base.log import get_logger
+from coder.base.log import LogValue, get_logger
 
 _log = get_logger("database")
 
@@ -41,6 +42,8 @@ SHORTAGES: Mapping[str, str] = MappingProxyType(
 )
 """SQLSTATE -> code of the failure. 53000 is, among others, a machine without free file descriptors. 53400, a limit of
 the configuration, is not temporary."""
+SILENT_AFTER = 10.0
+"""Seconds without an answer after which the database counts as away: it may be frozen, or the network drops packets."""
 _SHORTAGE_SHOWN = 60.0
 """Seconds for which a shortage counts after the last refusal: the work that it concerns may be rare."""
 _HINTS = MappingProxyType({DATABASE_FULL: "Ask the administrator to free some space."})
@@ -75,8 +78,14 @@ class Availability:
         if self._waiting_since is None:
             self._waiting_since = self._now()
 
+    def silent(self) -> None:
+        """Record that a caller has waited for `SILENT_AFTER`; it still waits."""
+        self._last_failure = self._now()
+        self._went_away(cause=f"no answer for {SILENT_AFTER:.0f} s")
+
     def answered(self) -> None:
         if self._away is not None:
+            self._last_failure = self._now()
             _log.info("the database answers again", after_seconds=round(self._now() - self._away, 1))
         self._waiting_since = self._away = None
 
@@ -85,9 +94,13 @@ class Availability:
         self._last_failure = self._now()
         if shortage := shortage_of(error):
             self._refused(f"the database {DATABASE_OUTAGES[shortage]}", error)
-        elif self._away is None:
+        else:
+            self._went_away(error=error)
+
+    def _went_away(self, **cause: LogValue) -> None:
+        if self._away is None:
             self._away = self._now() if self._waiting_since is None else self._waiting_since
-            _log.error("the database does not answer", error=error)
+            _log.error("the database does not answer", **cause)
 
     def _refused(self, shortage: str, error: Exception) -> None:
         if self.shortage() != shortage:
@@ -99,7 +112,7 @@ class Availability:
         return self._shortage if self._shortage and self._now() - self._short_at < _SHORTAGE_SHOWN else ""
 
     def reliable_for(self) -> float:
-        """Return the seconds since the last failure or refusal; infinity without one."""
+        """Return the seconds since the last failure or refusal, or the end of the last outage; infinity without one."""
         return float("inf") if self._last_failure is None else self._now() - self._last_failure
 
     def away_for(self) -> float:
@@ -133,6 +146,8 @@ def means_unavailable(error: Exception) -> bool:
         return error.connection_invalidated or _is_state_of_absence(_sqlstate(error))
     if isinstance(error, PostgresError):
         return _is_state_of_absence(_sqlstate(error))
+    if isinstance(error, SSLCertVerificationError):  # a ValueError as well; an administrator can renew the certificate
+        return True
     # The driver raises ValueError for arguments that no column takes: the caller's fault.
     return isinstance(error, _BROKEN) and not isinstance(error, ValueError)
 

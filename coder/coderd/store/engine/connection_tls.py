@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from coder.base.errors import CoderError
+from coder.base.files.from_files import FromFiles
 
 ConnectArgument: TypeAlias = (
-    str | int | float | list[str] | list[int] | Mapping[str, str] | ssl.SSLContext | Callable[[], str]
+    str | int | float | list[str] | list[int] | Mapping[str, str] | FromFiles[ssl.SSLContext] | Callable[[], str]
 )
 ConnectArguments: TypeAlias = dict[str, ConnectArgument]
-"""Keyword arguments of `asyncpg.connect`."""
+"""Keyword arguments of `asyncpg.connect`, with TLS by files that may change until it is called."""
 MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 FILES = frozenset(
     {
@@ -31,6 +32,7 @@ FILES = frozenset(
     }
 )
 """Parameters of a TLS context."""
+_NAMES_OF_FILES = ("sslcert", "sslkey", "sslrootcert", "sslcrl")
 _VERSIONS = {
     "TLSv1": ssl.TLSVersion.TLSv1,
     "TLSv1.1": ssl.TLSVersion.TLSv1_1,
@@ -51,7 +53,9 @@ def tls_arguments(given: Mapping[str, str]) -> ConnectArguments:
         # Whether TLS is used depends on the server, so only a name says that; it comes with the files by an address
         # that contains nothing else.
         return {**arguments, **({"ssl": mode} if mode else {}), **_optional_files(given)}
-    return {**arguments, "ssl": _context(mode, given)}
+    files = [str(Path(given[name]).expanduser()) for name in _NAMES_OF_FILES if given.get(name)]
+    tls = FromFiles("certificates for the database", lambda: files, lambda: _context(mode, given))
+    return {**arguments, "ssl": tls}
 
 
 def _optional_files(given: Mapping[str, str]) -> ConnectArguments:

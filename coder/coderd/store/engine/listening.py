@@ -6,15 +6,16 @@ Its coroutines run on the database's loop (`DatabaseLoop.call`); readers wait in
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import trio
 
+from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
-from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability
+from coder.coderd.store.engine.availability import DRIVER_ERRORS, SILENT_AFTER, Availability
 from coder.coderd.store.engine.new_connections import Connector, set_tcp_options
 
 RESYNC = "\x00resync"
@@ -221,7 +222,8 @@ class Listeners:
             availability.query_started()
             try:
                 with trio.fail_after(_PING_TIMEOUT):
-                    await self._database.call(lambda: connection.execute("SELECT 1"))
+                    async with _noting_silence(availability):
+                        await self._database.call(lambda: connection.execute("SELECT 1"))
             except (*DRIVER_ERRORS, trio.TooSlowError) as error:
                 availability.failed(error)
                 await self._drop(connection, lost)
@@ -254,6 +256,21 @@ class Listeners:
         if not first:
             for channel in list(self._by_channel):
                 self._dispatch(channel, RESYNC)
+
+
+@contextlib.asynccontextmanager
+async def _noting_silence(availability: Availability) -> AsyncIterator[None]:
+    """Report the database as silent while the block lasts too long."""
+
+    async def note() -> None:
+        await trio.sleep(SILENT_AFTER)
+        availability.silent()
+
+    with single_failure():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(note)
+            yield
+            nursery.cancel_scope.cancel()
 
 
 async def _open_listener(database: DatabaseLoop, on_lost: Callable[[], None]) -> Any:

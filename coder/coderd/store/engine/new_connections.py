@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ import asyncpg
 from asyncpg.exceptions import TargetServerAttributeNotMatched
 from sqlalchemy import event
 
+from coder.base.files.from_files import FromFiles
 from coder.coderd.store.engine.availability import DRIVER_ERRORS, READ_ONLY, means_unavailable
 
 HOST_TIMEOUT = 5.0
@@ -65,7 +67,7 @@ class Connector:
                 connection = await _connect(arguments | place)
             except DRIVER_ERRORS as error:
                 # A refusal, such as a wrong password, says more than the absence of another host.
-                if not step or (means_unavailable(failure) and not means_unavailable(error)):
+                if not step or (_is_absence(failure) and not _is_absence(error)):
                     failure = error
             else:
                 self._first = at
@@ -73,7 +75,14 @@ class Connector:
         raise failure
 
 
+def _is_absence(error: Exception) -> bool:
+    return means_unavailable(error) and not isinstance(error, ssl.SSLError)
+
+
 async def _connect(arguments: Mapping[str, Any]) -> Any:
+    tls = arguments.get("ssl")
+    if isinstance(tls, FromFiles):
+        arguments = {**arguments, "ssl": tls.get()}
     try:
         return await asyncpg.connect(**arguments)
     except TargetServerAttributeNotMatched as error:

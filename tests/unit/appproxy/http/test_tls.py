@@ -15,8 +15,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from coder.appproxy.http.listening_sockets import open_listeners, tls_context
+from coder.appproxy.http.listening_sockets import open_listeners
+from coder.appproxy.http.served_certificates import tls_context
 from coder.base.errors import CoderError
+from coder.base.log import Level
+from coder.base.log import also as log_to
 from coder.coderd.config.settings import ServerConfig
 from coder.domain.network import tls_ciphers
 from tests.kit.api.http_clients import http_client
@@ -130,6 +133,23 @@ def test_suites_that_cannot_be_chosen(tmp_path: Path, names: tuple[str, ...]) ->
         _chosen(tmp_path, tls_ciphers=SOUND_TWO, tls_min_version="tls13")
 
 
+def handshake(
+    server: ssl.SSLContext, client: ssl.SSLContext, name: str = "one.test"
+) -> tuple[ssl.SSLObject, ssl.SSLObject]:
+    """Return both ends of a connection, the client's first."""
+    outgoing, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server_side = server.wrap_bio(outgoing, back, server_side=True)
+    client_side = client.wrap_bio(back, outgoing, server_hostname=name)
+    waiting: list[ssl.SSLObject] = [client_side, server_side]
+    while waiting:
+        end = waiting.pop(0)
+        try:
+            end.do_handshake()
+        except ssl.SSLWantReadError:
+            waiting.append(end)
+    return client_side, server_side
+
+
 @pytest.mark.parametrize(
     ("offered", "chosen"),
     [(["h2", "http/1.1"], "http/1.1"), (["h2"], None), (["h2c", "h3"], None), ([], None), (["http/1.1"], "http/1.1")],
@@ -140,14 +160,70 @@ def test_http2_is_never_negotiated(offered: list[str], chosen: str | None, tmp_p
     client = ssl.create_default_context(cafile=cert)
     if offered:
         client.set_alpn_protocols(offered)
-    outgoing, back = ssl.MemoryBIO(), ssl.MemoryBIO()
-    server_side = server.wrap_bio(outgoing, back, server_side=True)
-    client_side = client.wrap_bio(back, outgoing, server_hostname="one.test")
-    waiting: list[ssl.SSLObject] = [client_side, server_side]
-    while waiting:
-        end = waiting.pop(0)
-        try:
-            end.do_handshake()
-        except ssl.SSLWantReadError:
-            waiting.append(end)
+    client_side, server_side = handshake(server, client)
     assert (client_side.selected_alpn_protocol(), server_side.selected_alpn_protocol()) == (chosen, chosen)
+
+
+def presented(server: ssl.SSLContext, name: str = "one.test") -> bytes:
+    """Return the certificate that a new connection gets."""
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    found = handshake(server, client, name)[0].getpeercert(binary_form=True)
+    assert found is not None
+    return found
+
+
+def encoded(certificate_file: str) -> bytes:
+    return ssl.PEM_cert_to_DER_cert(Path(certificate_file).read_text())
+
+
+def renewed(folder: Path, *names: str) -> tuple[str, str]:
+    """Return another pair for these names."""
+    folder.mkdir()
+    return certificate(folder, *names)
+
+
+def test_replaced_files_are_served(tmp_path: Path) -> None:
+    pairs = certificate(tmp_path, "one.test"), certificate(tmp_path, "two.test")
+    certificates, keys = zip(*pairs, strict=True)
+    server = tls_context(ServerConfig(tls_enable=True, tls_cert_file=certificates, tls_key_file=keys))
+    assert [presented(server, name) for name in ("one.test", "two.test")] == [encoded(file) for file in certificates]
+    new = renewed(tmp_path / "new", "two.test", "three.test")
+    for source, target in zip(new, pairs[1], strict=True):
+        Path(source).replace(target)
+    for name, file in (("one.test", 0), ("two.test", 1), ("three.test", 1), ("four.test", 0)):
+        assert presented(server, name) == encoded(certificates[file])
+
+
+def test_unusable_change_keeps_former_certificate(tmp_path: Path) -> None:
+    cert, key = certificate(tmp_path, "one.test")
+    server = tls_context(ServerConfig(tls_enable=True, tls_cert_file=(cert,), tls_key_file=(key,)))
+    former, new = encoded(cert), renewed(tmp_path / "new", "one.test")
+    messages: list[str] = []
+
+    def note(_level: Level, _at: datetime.datetime, _name: str, message: str, _fields: dict[str, Any]) -> None:
+        messages.append(message)
+
+    with log_to(note):
+        for change in (Path(key).unlink, lambda: Path(new[0]).replace(cert), lambda: Path(key).write_text("no key")):
+            change()
+            assert [presented(server) for _ in range(3)] == [former] * 3
+        assert messages == ["changed files cannot be used; what they had before stays"] * 3
+        Path(new[1]).replace(key)
+        assert presented(server) == encoded(cert) != former
+    assert messages[3:] == ["changed files were read again"]
+
+
+def test_replaced_authority_of_clients_counts(tmp_path: Path) -> None:
+    pair, client_pair = certificate(tmp_path, "one.test"), certificate(tmp_path, "person")
+    authority = tmp_path / "authority.pem"
+    authority.write_bytes(Path(pair[0]).read_bytes())
+    settings: dict[str, Any] = {"tls_client_auth": "require-and-verify", "tls_client_ca_file": str(authority)}
+    server = tls_context(ServerConfig(tls_enable=True, tls_cert_file=(pair[0],), tls_key_file=(pair[1],), **settings))
+    client = ssl.create_default_context(cafile=pair[0])
+    client.load_cert_chain(*client_pair)
+    with pytest.raises(ssl.SSLError):
+        handshake(server, client)
+    (tmp_path / "new.pem").write_bytes(Path(client_pair[0]).read_bytes())
+    (tmp_path / "new.pem").replace(authority)
+    handshake(server, client)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ssl
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coder.appproxy.http import listening_sockets
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
-from coder.net import policy
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.session import open_session
@@ -25,20 +22,14 @@ NAME = "localhost"
 
 
 async def test_expired_certificate_ends_no_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    authority, served, make_context = Authority(tmp_path), [], listening_sockets.tls_context
-
-    def note(config: Any) -> ssl.SSLContext:
-        served.append(make_context(config))
-        return served[-1]
+    authority = Authority(tmp_path)
 
     def issue(shift: timedelta) -> None:
-        """As if so much time had passed for the certificate."""
+        """Replace the server's files, as if so much time had passed for the certificate."""
         authority.shift = shift
-        served[0].load_cert_chain(*authority.issue(NAME))
+        authority.issue(NAME)
 
-    monkeypatch.setattr(listening_sockets, "tls_context", note)
     monkeypatch.setenv("SSL_CERT_FILE", authority.file)
-    policy.tls_context.cache_clear()  # the server checks itself as a client
     url, (certificate, key) = f"https://{NAME}:{(port := free_port())}", authority.issue(NAME)
     settings: dict[str, Any] = {"tls_cert_file": (certificate,), "tls_key_file": (key,), "access_url": url}
     async with workspace_world(tls_enable=True, tls_address=f"127.0.0.1:{port}", **settings) as scene:
@@ -62,4 +53,3 @@ async def test_expired_certificate_ends_no_session(tmp_path: Path, monkeypatch: 
             issue(timedelta())
             async with await connect_websocket(dial, PATH):
                 assert (await access_url_report())["healthy"]
-    policy.tls_context.cache_clear()

@@ -87,6 +87,35 @@ def test_silence_counts_only_while_listening(steps: list[tuple[str, float]], cou
     assert attention.look() is counts
 
 
+def looks(attention: reaping.Attention, wall: FakeClock, seconds: float, count: int = 1) -> timedelta:
+    """Look so often, each time after so many seconds instead of STEP; return what is excused at the end."""
+    for _ in range(count):
+        attention.expect(STEP)
+        wall.advance(seconds)
+        attention.look()
+    return attention.excused()
+
+
+def test_missed_time_is_excused() -> None:
+    """A daemon that is cut off for a minute when the clock is set, or after an outage, is silent for this minute."""
+    wall, elapsed = FakeClock(), FakeClock()
+    availability = Availability(elapsed.monotonic)
+    context: Any = SimpleNamespace(clock=wall, db=SimpleNamespace(availability=availability))
+    attention = reaping.Attention(context)
+    assert not attention.look()
+    assert attention.excused() >= timedelta(hours=1), "no server may have run before"
+    assert looks(attention, wall, STEP, 4) >= timedelta(hours=1)
+    assert looks(attention, wall, STEP) == timedelta()
+    assert looks(attention, wall, STEP + 600) == timedelta(seconds=STEP + 600)
+    assert looks(attention, wall, STEP, 20) == timedelta()
+    assert looks(attention, wall, STEP - 600) == timedelta(), "a silence is not longer by that"
+    availability.failed(OSError())
+    assert looks(attention, wall, STEP, 2) == timedelta(seconds=2 * STEP)
+    elapsed.advance(2 * reaping.LISTENING)
+    assert looks(attention, wall, STEP, 4) == timedelta(seconds=2 * STEP)
+    assert looks(attention, wall, STEP, 2) == timedelta()
+
+
 async def test_job_survives_stop_of_server() -> None:
     """Its daemon reports again before the reaper judges: a stop of ten minutes is no silence of the daemon."""
     clock = FakeClock(datetime.now(UTC))

@@ -22,7 +22,8 @@ from coder.coderd.services.foundation.this_process import ThisProcess
 from coder.coderd.services.site import health
 from coder.coderd.services.site.health import HealthReports
 from coder.coderd.services.site.health_settings import SECTIONS
-from coder.coderd.services.telemetry.metrics import Metrics
+from coder.coderd.services.telemetry.fault_metrics import FAULTS
+from coder.coderd.services.telemetry.metrics import _PROCESSES, Metrics
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import agent_pb2
@@ -152,8 +153,11 @@ async def test_metrics_are_upstreams() -> None:
             answer = await client.get(url)
             assert (await client.get(f"{url}/other")).status_code == 404
         assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        own = {name for name, *_ in FAULTS}
         for family in world.ctx.services.metrics.families.values():
-            assert (family.kind, tuple(sorted(family.labels))) == recorded[family.name], family.name
+            assert family.name in own or (family.kind, tuple(sorted(family.labels))) == recorded[family.name], (
+                family.name
+            )
     text = answer.text
     result = {match[1] for match in re.finditer(r"^# TYPE (\S+) ", text, re.MULTILINE)}
     assert len(result) > 40
@@ -163,6 +167,11 @@ async def test_metrics_are_upstreams() -> None:
     assert 'coderd_api_total_user_count{status="active"} 1' in text
     assert 'method="POST",path="/api/v2/users/login"} 1' in text
     assert 'path="/api/v2/workspaces/{workspace}"' in text and "/api/v2/workspaces/0" not in text
+
+
+@pytest.mark.parametrize("name", [name for name, *_ in (*FAULTS, *_PROCESSES)])
+def test_own_families_are_documented(name: str) -> None:
+    assert f"| `{name}` |" in (ROOT / "docs/guides/metrics.md").read_text()
 
 
 def test_recorded_families_are_served() -> None:

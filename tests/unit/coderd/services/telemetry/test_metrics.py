@@ -15,6 +15,7 @@ from sqlalchemy import text
 from coder.base.secret import Secret
 from coder.coderd.services.proxies.proxy_health import check_proxies
 from coder.coderd.services.site.retention import purge_due
+from coder.coderd.services.telemetry.fault_metrics import FAULTS
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
 from coder.coderd.store.workspaces.port_shares import PortShareRow, put_port_share
 from coder.net.dial import DialPolicy
@@ -202,6 +203,7 @@ CAUSES: dict[Cause, str] = {
 """Families that change, by cause."""
 
 ELSEWHERE = {
+    **dict.fromkeys((name for name, *_ in FAULTS), "test_fault_metrics.py"),
     "coder_pubsub_connected": "whether, not how much",
     "coderd_build_info": "it says the version, always 1",
     "coderd_license_errors": "always 0",

@@ -54,6 +54,11 @@ def test_least_value_is_the_servers() -> None:
     ]
 
 
+def test_largest_value_is_the_servers() -> None:
+    for name in ("coder_database_away_seconds", "coder_database_shortage"):
+        assert text_of(counter(name, 0), counter(name, 1), counter(name, 0)) == [f"{name} 1"]
+
+
 def test_family_of_a_sibling_alone_is_kept() -> None:
     assert text_of(counter("one", 1), counter("of_an_agent", 7)) == ["of_an_agent 7", "one 1"]
 

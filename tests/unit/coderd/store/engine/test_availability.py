@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+
 import asyncpg
 import pytest
 from sqlalchemy.exc import DBAPIError
@@ -44,6 +46,19 @@ def test_unanswered_query_counts() -> None:
     assert availability.away_for() == 0
 
 
+def test_silence_is_an_outage() -> None:
+    clock = FakeClock()
+    availability = Availability(clock.monotonic)
+    availability.query_started()
+    clock.advance(10)
+    availability.silent()
+    clock.advance(40)
+    assert availability.away_for() == 50
+    availability.answered()
+    clock.advance(5)
+    assert (availability.away_for(), availability.reliable_for()) == (0, 5), "the time after it counts, not before"
+
+
 def _wrapped(cause: Exception, *, invalidated: bool = False) -> DBAPIError:
     return DBAPIError("SELECT", {}, cause, connection_invalidated=invalidated)
 
@@ -53,6 +68,7 @@ def _wrapped(cause: Exception, *, invalidated: bool = False) -> DBAPIError:
     [
         (ConnectionRefusedError(), True),
         (TimeoutError(), True),
+        (ssl.SSLCertVerificationError(), True),
         (asyncpg.CannotConnectNowError(), True),
         (asyncpg.InternalClientError(), True),
         (asyncpg.InterfaceError("connection is closed"), True),

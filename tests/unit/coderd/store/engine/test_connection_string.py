@@ -173,7 +173,7 @@ def test_service_file_is_read(tmp_path: Path) -> None:
 def test_tls_modes(tmp_path: Path, query: str, verify: ssl.VerifyMode, names: bool) -> None:
     authority = Authority(tmp_path)
     cert, key = authority.issue("client")
-    context = arguments("postgres://h/db?" + query.format(ca=authority.file, cert=cert, key=key))["ssl"]
+    context = arguments("postgres://h/db?" + query.format(ca=authority.file, cert=cert, key=key))["ssl"].get()
     assert (context.verify_mode, context.check_hostname) == (verify, names)
 
 

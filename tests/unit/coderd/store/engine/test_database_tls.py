@@ -226,3 +226,21 @@ async def test_expired_certificate_is_named(server: TlsServer) -> None:
             return not await problem()
 
         await eventually(is_accepted)
+
+
+async def test_replaced_authority_is_read(server: TlsServer, tmp_path: Path) -> None:
+    """A server runs longer than its database's authority: a pool that was opened before verifies by the new one."""
+    root = tmp_path / "root.pem"
+    root.write_bytes(Path(server.ca).read_bytes())
+    async with open_database(server.url("person:p@ss:w/rd", sslmode="verify-full", sslrootcert=str(root))) as database:
+        await database.read(site_settings.ping)
+        for file, is_trusted in ((server.other_ca, False), (server.ca, True)):
+            (tmp_path / "new").write_bytes(Path(file).read_bytes())
+            (tmp_path / "new").replace(root)
+            await database.call(database.engine.dispose)
+            if is_trusted:
+                await database.read(site_settings.ping)
+                continue
+            with pytest.raises(DatabaseAwayError) as refused:
+                await database.read(site_settings.ping)
+            assert "certificate verify failed" in str(refused.value.reason)

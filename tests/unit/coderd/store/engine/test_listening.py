@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+from datetime import datetime
 from typing import Any
 
 import asyncpg
@@ -10,9 +13,12 @@ import pytest
 import trio
 from sqlalchemy import text
 
+from coder.base.log import Level
+from coder.base.log import also as log_to
 from coder.base.retry import Backoff
 from coder.coderd.store.engine import listening
 from coder.coderd.store.engine.database import Tx, open_database
+from tests.kit.agents.scripted_agent import eventually
 from tests.kit.server.postgres_server import fresh_database
 
 
@@ -92,3 +98,38 @@ async def test_unanswered_listen_ends_connection(monkeypatch: pytest.MonkeyPatch
             await database.run(_greet)
             assert await notices.receive() == ("news", "hello")
     assert hung == ["news"]
+
+
+async def _other_backend(tx: Tx) -> int:
+    query = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    return int((await tx.execute(text(query))).scalar_one())
+
+
+async def test_frozen_database_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stopped process accepts packets and answers nothing, so no operation fails."""
+    monkeypatch.setattr(listening, "PING_EVERY", 0.01)
+    monkeypatch.setattr(listening, "SILENT_AFTER", 0.1)
+    lines: list[tuple[str, Any]] = []
+
+    def note(_level: Level, _at: datetime, _name: str, message: str, fields: dict[str, Any]) -> None:
+        lines.append((message, fields.get("cause")))
+
+    async def has_answered() -> bool:
+        await trio.lowlevel.checkpoint()
+        return lines[-1:] == [("the database answers again", None)]
+
+    async with fresh_database() as url, open_database(url) as database, database.listen("news"):
+        listener = await database.read(_other_backend)
+
+        async def is_away() -> bool:
+            await trio.lowlevel.checkpoint()
+            return bool(lines)
+
+        with log_to(note):
+            os.kill(listener, signal.SIGSTOP)
+            try:
+                await eventually(is_away)
+            finally:
+                os.kill(listener, signal.SIGCONT)
+            await eventually(has_answered)
+    assert lines == [("the database does not answer", "no answer for 10 s"), ("the database answers again", None)]
