@@ -96,6 +96,13 @@ DOORS = (
         f"{_SERVICES}/access/test_build_tokens.py",
     ),
     Door(
+        "build report of a template",
+        ("GET /api/v2/templates/{template}/build-report",),
+        "figures of a template require `view_insights`; a build and its error require `read` on its workspace",
+        "GET /api/v2/templates/{template}/daus",
+        f"{_SERVICES}/templates/test_build_report.py",
+    ),
+    Door(
         "shared ports that expire",
         (),
         "a port share ends with its workspace, and is at most as open as the template allows",

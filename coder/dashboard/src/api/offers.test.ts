@@ -104,6 +104,9 @@ pages/tasks/TasksPage.tsx | DELETE taskPath(deleting.owner_name, deleting.id) | 
 pages/templates/editor/Editor.tsx | PATCH /api/v2/templateversions/:/cancel | update | pages/templates/EditorPage.tsx
 pages/templates/editor/PublishDialog.tsx | PATCH /api/v2/templateversions/: | update | pages/templates/EditorPage.tsx
 pages/templates/editor/PublishDialog.tsx | PATCH /api/v2/templates/:/versions | update | pages/templates/EditorPage.tsx
+pages/templates/editor/test-run.ts | POST /api/v2/users/me/workspaces | mayCreate | pages/templates/editor/Editor.tsx
+pages/templates/editor/test-run.ts | POST /api/v2/workspaces/:/builds | mayCreate | pages/templates/editor/Editor.tsx
+pages/templates/editor/test-run.ts | PATCH /api/v2/workspacebuilds/:/cancel | mayCreate | pages/templates/editor/Editor.tsx
 pages/templates/new/UploadBox.tsx | UPLOAD /api/v2/files | createAnyTemplate | pages/templates/NewTemplatePage.tsx
 pages/templates/new/CreateForm.tsx | POST /api/v2/organizations/:/templates | createAnyTemplate
   | pages/templates/NewTemplatePage.tsx
