@@ -128,6 +128,27 @@ DOORS = (
         f"{_SERVICES}/agents/test_vitals.py",
     ),
     Door(
+        "upgrade of an agent, read",
+        (f"GET {_A}/upgrade",),
+        "an agent requires `read` on its workspace",
+        f"GET {_A}",
+        f"{_SERVICES}/agents/test_upgrades.py",
+    ),
+    Door(
+        "upgrade of an agent, requested",
+        (f"POST {_A}/upgrade",),
+        "changing a workspace; the agent runs only its own server's program",
+        f"PATCH {_W}",
+        f"{_SERVICES}/agents/test_upgrades.py",
+    ),
+    Door(
+        "speed test of a connection",
+        (f"POST {_A}/speedtest", f"GET {_A}/speedtest/payload", f"POST {_A}/speedtest/payload"),
+        "opening a terminal",
+        "POST /api/v2/applications/reconnecting-pty-signed-token",
+        f"{_SERVICES}/agents/test_speed_tests.py",
+    ),
+    Door(
         "agents that upgrade themselves",
         ("GET /api/v2/programs", "GET /bin/{name}"),
         "programs are public, and an agent runs only its own server's",

@@ -133,6 +133,7 @@ pages/workspaces/agent/Containers.tsx | POST :/recreate | mayConnect
 pages/workspaces/agent/Containers.tsx | DELETE path(deleting) | mayConnect
 pages/workspaces/agent/DesktopLinks.tsx | POST /api/v2/users/me/keys | own
 pages/workspaces/fleet/Bulk.tsx | POST :/rotate-token | update
+pages/workspaces/fleet/upgrade.ts | POST :/upgrade | update | pages/workspaces/fleet/Bulk.tsx
 pages/workspaces/agent/ExternalPanel.tsx | POST /api/v2/workspaces/:/external-agent/:/rotate-token | update
   | pages/workspaces/agent/AgentCard.tsx
 pages/workspaces/agent/port-sharing.ts | POST /api/v2/workspaces/:/port-share | mayShare | pages/workspaces/agent/Ports.tsx
