@@ -132,6 +132,8 @@ pages/workspaces/MoreMenu.tsx | DELETE /api/v2/workspaces/:/favorite | own
 pages/workspaces/agent/Containers.tsx | POST :/recreate | mayConnect
 pages/workspaces/agent/Containers.tsx | DELETE path(deleting) | mayConnect
 pages/workspaces/agent/DesktopLinks.tsx | POST /api/v2/users/me/keys | own
+pages/workspaces/connection/speed.ts | UPLOAD :/payload | mayConnect | pages/workspaces/connection/ConnectionPage.tsx
+pages/workspaces/connection/speed.ts | POST path | mayConnect | pages/workspaces/connection/ConnectionPage.tsx
 pages/workspaces/fleet/Bulk.tsx | POST :/rotate-token | update
 pages/workspaces/fleet/upgrade.ts | POST :/upgrade | update | pages/workspaces/fleet/Bulk.tsx
 pages/workspaces/agent/ExternalPanel.tsx | POST /api/v2/workspaces/:/external-agent/:/rotate-token | update

@@ -1,4 +1,4 @@
-"""The build report of a template: counts, times by stage, errors, agents that never connected; and what a caller sees."""
+"""The build report of a template: counts, times by stage, errors, agents that never connected, and who sees what."""
 
 from __future__ import annotations
 
@@ -77,7 +77,19 @@ def test_first_line_of_error(error: str, line: str) -> None:
 
 def test_commonest_error_comes_first() -> None:
     def failed(error: str, number: int) -> ReportedBuild:
-        return ReportedBuild("ana", "ws", number, uuid4(), "v", "start", datetime.now(UTC), "failed", None, error, [])
+        return ReportedBuild(
+            workspace_owner_name="ana",
+            workspace_name="ws",
+            build_number=number,
+            template_version_id=uuid4(),
+            template_version_name="v",
+            transition="start",
+            created_at=datetime.now(UTC),
+            status="failed",
+            duration_ms=None,
+            error=error,
+            never_connected=[],
+        )
 
     builds = [failed("rare", 99), *(failed("common", number) for number in range(9, 0, -1))]
     assert [
