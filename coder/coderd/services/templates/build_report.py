@@ -15,6 +15,7 @@ from uuid import UUID
 from coder.api.base.refusals import NotFound
 from coder.api.templates.build_report import (
     BuildErrorReport,
+    BuildReportStage,
     BuildStageReport,
     ReportedBuild,
     TemplateBuildReport,
@@ -41,7 +42,7 @@ _OF_ERROR = 5
 _ERRORS = 20
 _LONGEST = 300
 """Characters of an error."""
-_STAGES = ("queue", "init", "plan", "graph", "apply", "total", "connect", "start")
+_STAGES: tuple[BuildReportStage, ...] = ("queue", "init", "plan", "graph", "apply", "total", "connect", "start")
 
 
 async def get_build_report(ctx: Context, subject: Subject, template_id: UUID) -> TemplateBuildReport:

@@ -16,17 +16,29 @@ const VALUES: Readonly<Record<string, string>> = { owner: "@ana", number: "1" };
 /** The addresses of all pages: layouts stand in the addresses of their children. */
 function addresses(routes: readonly RouteObject[], base = ""): string[] {
   return routes.flatMap((route) => {
-    const path = route.path === undefined ? base : route.path.startsWith("/") ? route.path : `${base}/${route.path}`;
+    const path =
+      route.path === undefined
+        ? base
+        : route.path.startsWith("/")
+          ? route.path
+          : `${base}/${route.path}`;
     if (route.children) return addresses(route.children, path);
-    return route.path === "*" ? [] : [path.replace(/:(\w+)/g, (_, name: string) => VALUES[name] ?? "x")];
+    return route.path === "*"
+      ? []
+      : [path.replace(/:(\w+)/g, (_, name: string) => VALUES[name] ?? "x")];
   });
 }
 
 const ROUTES = [...framedRoutes, ...bareRoutes];
-const PAGES = [...new Set(addresses(ROUTES))];
+/** Each page once: the pages of a template have a second, shorter address. */
+const PAGES = [...new Set(addresses(ROUTES))].filter(
+  (address) => !/^\/templates\/x(?:\/(?!x)|$)/.test(address),
+);
 
 /** Pages without a request of their own that could fail, with the reason. */
-const SILENT: Readonly<Record<string, string>> = {};
+const SILENT: Readonly<Record<string, string>> = {
+  "/organizations/new": "a form that is shown until the permissions are known: the server decides",
+};
 
 async function settled(address: string, answers: Answers) {
   const page = visit([{ element: <SignedIn bare />, children: ROUTES }], address, answers);
@@ -41,7 +53,7 @@ async function settled(address: string, answers: Answers) {
   return page;
 }
 
-it("finds the pages", () => expect(PAGES.length).toBeGreaterThan(90));
+it("finds the pages", () => expect(PAGES.length).toBeGreaterThan(80));
 
 it.each(PAGES)("%s: names the failure when every request is refused", async (address) => {
   const page = await settled(address, {
@@ -56,6 +68,7 @@ it.each(PAGES)("%s: names the failure when every request is refused", async (add
 });
 
 it.each(PAGES)("%s: does not load for ever when permissions are refused", async (address) => {
-  await settled(address, { ...hostile(ANSWERS), "POST /api/v2/authcheck": BUSY });
+  const answers = { ...hostile(ANSWERS), "GET /api/v2/users/roles": [] };
+  await settled(address, { ...answers, "POST /api/v2/authcheck": BUSY });
   expect(document.body).not.toHaveTextContent("Unexpected Application Error");
 });

@@ -11,40 +11,36 @@ export interface Stuck {
   retry: () => void;
 }
 
-/** The active queries that failed without data; null while any request is on its way. */
-function failedIn(queries: QueryClient): Query[] | null {
+const hasFailed = ({ state }: Query) => state.status === "error" && state.data === undefined;
+
+/** The error of the first active query that failed without data; null while any request is on its way. */
+function failureOf(queries: QueryClient): Error | null {
   if (queries.isFetching() > 0) return null;
-  return queries
-    .getQueryCache()
-    .findAll({ type: "active" })
-    .filter(({ state }) => state.status === "error" && state.data === undefined);
+  return queries.getQueryCache().findAll({ type: "active" }).find(hasFailed)?.state.error ?? null;
 }
 
 /** The failure that keeps a loading page from its content; null for none. */
 export function useStuck(): Stuck | null {
   const queries = useContext(QueryClientContext);
-  const [failed, setFailed] = useState<readonly Query[]>([]);
+  const [error, setError] = useState<Error | null>(null);
   useEffect(() => {
     if (!queries) return;
     let timer: number | undefined;
     const look = () => {
       window.clearTimeout(timer);
-      const found = failedIn(queries);
-      if (found === null || found.length === 0) setFailed((old) => (old.length > 0 ? [] : old));
-      else timer = window.setTimeout(() => setFailed(failedIn(queries) ?? []), QUIET_MS);
+      timer = window.setTimeout(() => setError(failureOf(queries)), QUIET_MS);
     };
     look();
-    const stop = queries.getQueryCache().subscribe(() => queueMicrotask(look));
+    const stop = queries.getQueryCache().subscribe(look);
     return () => {
       stop();
       window.clearTimeout(timer);
     };
   }, [queries]);
-  const first = failed[0]?.state.error;
-  return queries && first instanceof Error
+  return queries && error
     ? {
-        error: first,
-        retry: () => void Promise.all(failed.map((query) => query.fetch().catch(() => undefined))),
+        error,
+        retry: () => void queries.refetchQueries({ type: "active", predicate: hasFailed }),
       }
     : null;
 }

@@ -383,7 +383,7 @@ async def test_request_skips_spread_and_delay(
             made.upgrader.request()
             await trio.testing.wait_all_tasks_blocked()
             described = made.upgrader.describe()
-            assert (described["state"], described["detail"]) == ("waiting", "SSH connections")
+            assert (described["state"], described["detail"]) == ("waiting", "SSH connections: 1")
         await trio.testing.wait_all_tasks_blocked()
         assert made.found is not None and made.upgrader.describe()["state"] == "restarting"
         assert trio.current_time() == began

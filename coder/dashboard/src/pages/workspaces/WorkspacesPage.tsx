@@ -57,7 +57,9 @@ function useMenus(): FilterMenu[] {
     {
       term: "template",
       label: "Template",
-      failure: all.isLoadingError ? `Failed to load the templates: ${all.error.message}` : undefined,
+      failure: all.isLoadingError
+        ? `Failed to load the templates: ${all.error.message}`
+        : undefined,
       options: [...templateList.values()].map((template) => ({
         value: template.name,
         text: template.display_name || template.name,

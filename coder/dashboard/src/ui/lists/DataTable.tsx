@@ -221,9 +221,7 @@ export function DataTable<T>({
             first={from === 0}
             count={to - from}
             columns={firstLine.length + (selection ? 1 : 0)}
-            render={() =>
-              data.slice(from, to).map((row, index) => renderRow(row, from + index))
-            }
+            render={() => data.slice(from, to).map((row, index) => renderRow(row, from + index))}
           />
         ))}
       </table>

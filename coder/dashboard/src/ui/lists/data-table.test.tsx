@@ -167,7 +167,7 @@ class FakeObserver {
 
 it("renders only the parts of a long table near the screen", async () => {
   vi.stubGlobal("IntersectionObserver", FakeObserver);
-  const rows = Array.from({ length: 20_000 }, (_, index) => ({ name: `row${index}` }));
+  const rows = Array.from({ length: 2000 }, (_, index) => ({ name: `row${index}` }));
   render(
     <DataTable
       label="Many"
@@ -181,13 +181,13 @@ it("renders only the parts of a long table near the screen", async () => {
   const table = screen.getByRole("table", { name: "Many" });
   const count = () => within(table).getAllByRole("button").length;
   expect(count()).toBe(50);
-  expect(table).toHaveAttribute("aria-rowcount", "20001");
+  expect(table).toHaveAttribute("aria-rowcount", "2001");
   const observer = FakeObserver.all[0] as FakeObserver;
-  expect(observer.elements.size).toBe(400);
-  act(() => observer.show((index) => index === 200 || index === 201));
+  expect(observer.elements.size).toBe(40);
+  act(() => observer.show((index) => index === 20 || index === 21));
   expect(count()).toBe(100);
-  const row = screen.getByRole("button", { name: "row10000" });
-  expect(row.closest("tr")).toHaveAttribute("aria-rowindex", "10002");
+  const row = screen.getByRole("button", { name: "row1000" });
+  expect(row.closest("tr")).toHaveAttribute("aria-rowindex", "1002");
   row.focus();
   act(() => observer.show((index) => index === 0));
   expect(row).toHaveFocus(); // its part stays
@@ -196,8 +196,8 @@ it("renders only the parts of a long table near the screen", async () => {
   act(() => observer.show((index) => index === 0));
   expect(count()).toBe(50);
   const spaces = table.querySelectorAll("td[style]");
-  expect(spaces).toHaveLength(399);
-  expect((spaces[200] as HTMLElement).style.height).toBe("2000px"); // as high as it was
+  expect(spaces).toHaveLength(39);
+  expect((spaces[20] as HTMLElement).style.height).toBe("2000px"); // as high as it was
 });
 
 it("renders a table of 200 rows whole", () => {

@@ -39,7 +39,9 @@ async def test_report_of_a_template() -> None:
     async with workspace_world(answers, clock=clock) as (world, _):
         template = world.extra["template"]["id"]
         await new_workspace(world, "good")
+        clock.advance(1)
         await new_workspace(world, "bad-one")
+        clock.advance(1)
         _, alice = await world.member("alice")
         made = await create(world, "bad-two", token=alice)
         await settled(world, made.json()["id"])

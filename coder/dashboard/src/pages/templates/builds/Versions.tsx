@@ -53,8 +53,7 @@ const FIGURES: readonly Column<VersionBuildReport>[] = [
     id: "success",
     header: "Succeeded",
     width: "20%",
-    sort: ({ succeeded, failed }) =>
-      succeeded + failed === 0 ? 2 : failed / (succeeded + failed),
+    sort: ({ succeeded, failed }) => (succeeded + failed === 0 ? 2 : failed / (succeeded + failed)),
     cell: ({ succeeded, failed }) =>
       succeeded + failed === 0 ? (
         <span className="text-muted">-</span>

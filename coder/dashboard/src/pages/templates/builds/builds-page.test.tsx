@@ -76,7 +76,9 @@ it("shows times by stage and builds of the chosen version", async () => {
   const stages = within(await screen.findByRole("table", { name: "Times by stage" }));
   expect(stages.getByRole("row", { name: /Plan/ })).toHaveTextContent("2.0s1m 1s9");
   const versions = within(screen.getByRole("table", { name: "Versions" }));
-  expect(versions.getByRole("row", { name: /name of v2/ })).toHaveTextContent("90 % of 109.0s1m 10s0");
+  expect(versions.getByRole("row", { name: /name of v2/ })).toHaveTextContent(
+    "90 % of 109.0s1m 10s0",
+  );
   expect(versions.getByRole("row", { name: /name of v1/ })).toHaveTextContent("--4");
   const error = screen.getByText("no capacity", { selector: "li p" });
   expect(error).toHaveTextContent("7×no capacity");

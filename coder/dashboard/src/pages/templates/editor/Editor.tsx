@@ -56,7 +56,9 @@ export function Editor({
   const [building, setBuilding] = useState(false);
   const [failure, setFailure] = useState<Error | null>(null);
   const [tab, setTab] = useState("log");
-  const [dialog, setDialog] = useState<"new" | "rename" | "delete" | "publish" | "test" | null>(null);
+  const [dialog, setDialog] = useState<"new" | "rename" | "delete" | "publish" | "test" | null>(
+    null,
+  );
   // If another version becomes active meanwhile, the user is warned before publishing.
   const [active] = useState(template.active_version_id);
   const buildEnded =

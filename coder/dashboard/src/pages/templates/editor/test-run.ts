@@ -31,8 +31,7 @@ const MOST_PROBES = 600;
 const isActive = ({ latest_build: { job } }: Workspace) =>
   ["pending", "running", "canceling"].includes(job.status);
 
-const read = (id: string) =>
-  get<Workspace>(`/api/v2/workspaces/${id}?include_deleted=true`);
+const read = (id: string) => get<Workspace>(`/api/v2/workspaces/${id}?include_deleted=true`);
 
 async function settled(id: string, pause: TestRun["pause"], signal?: AbortSignal) {
   for (;;) {

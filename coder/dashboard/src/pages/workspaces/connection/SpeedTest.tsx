@@ -55,7 +55,9 @@ export function SpeedTest({
           <p className="text-muted">Not measured yet.</p>
         )}
       </div>
-      {test.isError ? <Failure error={test.error} title={`The speed test failed: ${part}`} /> : null}
+      {test.isError ? (
+        <Failure error={test.error} title={`The speed test failed: ${part}`} />
+      ) : null}
     </Section>
   );
 }

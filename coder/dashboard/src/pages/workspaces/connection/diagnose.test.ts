@@ -44,16 +44,12 @@ describe("diagnosis", () => {
     [
       "a slow line of the browser",
       { speed: speed(3, 60) },
-      [
-        "Your own line is the narrow part: 3.0 Mbit/s between this browser and the server",
-      ],
+      ["Your own line is the narrow part: 3.0 Mbit/s between this browser and the server"],
     ],
     [
       "a slow line of the machine",
       { speed: speed(80, 0.4) },
-      [
-        "The machine’s line is the narrow part: 0.4 Mbit/s between the server and the machine",
-      ],
+      ["The machine’s line is the narrow part: 0.4 Mbit/s between the server and the machine"],
     ],
     [
       "an agent that is away",

@@ -102,10 +102,9 @@ function farAgent(roundTrip: number | null): Finding[] {
 /** The leg that is narrow: the slower one, if it is slow. */
 function narrowLeg(speed: Speed | null): Finding[] {
   if (speed === null) return [];
-  const [browser, agent] = [speed.browser, speed.agent].map(({ down, up }) => Math.min(down, up)) as [
-    number,
-    number,
-  ];
+  const [browser, agent] = [speed.browser, speed.agent].map(({ down, up }) =>
+    Math.min(down, up),
+  ) as [number, number];
   if (Math.min(browser, agent) >= NARROW_MBITS) return [];
   return browser <= agent
     ? [

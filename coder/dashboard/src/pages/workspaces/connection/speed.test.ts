@@ -36,7 +36,11 @@ it("measures each part on its own", async () => {
   // Each transfer takes 1,048 ms: a quarter of a mebibyte in the first, twice as much in the second.
   let clock = 0;
   const parts: string[] = [];
-  const speed = await measureSpeed("a", (part) => parts.push(part), () => (clock += 1048));
+  const speed = await measureSpeed(
+    "a",
+    (part) => parts.push(part),
+    () => (clock += 1048),
+  );
   expect(speed.agent).toEqual({ down: 50, up: 5 });
   expect(speed.via).toBe("relay");
   expect(speed.browser.down).toBeCloseTo(3.82, 1);

@@ -141,8 +141,8 @@ export function FleetPage() {
             }
           />
           <p className="mt-2 text-sm text-muted">
-            “-” and “Unknown” mean that no reading is known. Debian, Ubuntu and Windows tell whether a
-            reboot is pending.
+            “-” and “Unknown” mean that no reading is known. Debian, Ubuntu and Windows tell whether
+            a reboot is pending.
           </p>
           {attention ? null : (
             <Pager

@@ -15,9 +15,12 @@ const POLL_EACH_MS = 100;
 export function UpgradeDialog({
   machines,
   onClose,
+  pollMs = POLL_MS,
 }: {
   machines: readonly Machine[];
   onClose: () => void;
+  /** Milliseconds between two requests about a machine. */
+  pollMs?: number;
 }) {
   const [progress, setProgress] = useState<Readonly<Record<string, UpgradeProgress>>>({});
   const [started, setStarted] = useState(false);
@@ -29,7 +32,7 @@ export function UpgradeDialog({
     const controller = new AbortController();
     following.current = controller;
     setStarted(true);
-    const wait = POLL_MS + POLL_EACH_MS * machines.length;
+    const wait = pollMs + POLL_EACH_MS * machines.length;
     // All are requested at once: a machine that waits until it is idle keeps no other one waiting.
     for (const machine of machines)
       void upgradeMachine(machine, {
@@ -69,7 +72,11 @@ export function UpgradeDialog({
             </>
           ) : null}
         </p>
-        <ul aria-label="Machines" tabIndex={0} className="max-h-96 divide-y divide-line overflow-y-auto">
+        <ul
+          aria-label="Machines"
+          tabIndex={0}
+          className="max-h-96 divide-y divide-line overflow-y-auto"
+        >
           {machines.map((machine, index) => {
             const state = states[index];
             return (

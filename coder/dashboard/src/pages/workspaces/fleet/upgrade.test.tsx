@@ -1,6 +1,6 @@
 import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 
 import type { AgentUpgrade } from "../../../api/types";
 import { Refusal, visit, type Answers } from "../../../test/world";
@@ -24,9 +24,7 @@ it.each([
   [upgrade("failed"), "Failed, and retried later: why", true],
   [upgrade("refused"), "The server’s program was refused: why", true],
   [upgrade("disabled"), "It does not upgrade itself. Run its attach command again.", true],
-])("%j is %s", (state, text, ended) =>
-  expect(progressOf(state)).toMatchObject({ text, ended }),
-);
+])("%j is %s", (state, text, ended) => expect(progressOf(state)).toMatchObject({ text, ended }));
 
 async function follow(answers: Answers) {
   const page = visit([{ path: "/", element: null }], "/", answers);
@@ -63,13 +61,16 @@ it("gives up on an agent that does not return", async () => {
 });
 
 it("shows the progress and the failure of each machine", async () => {
-  vi.useFakeTimers({ shouldAdvanceTime: true, toFake: ["setTimeout"], advanceTimeDelta: 1000 });
   visit(
     [
       {
         path: "/",
         element: (
-          <UpgradeDialog machines={[machine("box"), machine("old")]} onClose={() => undefined} />
+          <UpgradeDialog
+            machines={[machine("box"), machine("old")]}
+            onClose={() => undefined}
+            pollMs={1}
+          />
         ),
       },
     ],
@@ -87,5 +88,4 @@ it("shows the progress and the failure of each machine", async () => {
   expect(await dialog.findByText("Waiting for the end of: SSH connections")).toBeVisible();
   expect(old).toHaveTextContent("It is too old.");
   expect(dialog.getByRole("status")).toHaveTextContent("1 of 2 ended, 1 failed.");
-  vi.useRealTimers();
 });
