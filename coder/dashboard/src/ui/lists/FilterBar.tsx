@@ -256,7 +256,7 @@ function SearchMenu({
         value={chosen ?? ""}
         options={options}
         onSearch={setText}
-        failure={answer.isError ? `The search failed: ${answer.error.message}` : undefined}
+        failure={answer.isLoadingError ? `The search failed: ${answer.error.message}` : undefined}
         onChange={(value) => {
           onChoose(value === "" ? null : value);
           show(false);

@@ -47,7 +47,7 @@ export function TestRunDialog({
   const [result, setResult] = useState<"running" | "passed" | "failed" | null>(null);
   const current = useRef<AbortController | null>(null);
   const stop = () => current.current?.abort(); // the run continues with the deletion
-  useEffect(() => stop, []);
+  useEffect(() => () => stop(), []);
   const start = async () => {
     const controller = new AbortController();
     current.current = controller;

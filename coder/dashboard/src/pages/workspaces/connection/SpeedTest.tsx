@@ -51,13 +51,11 @@ export function SpeedTest({
               ["Server’s path to the agent", VIA[speed.via]],
             ]}
           />
-        ) : test.isError ? null : (
+        ) : test.error ? null : (
           <p className="text-muted">Not measured yet.</p>
         )}
       </div>
-      {test.isError ? (
-        <Failure error={test.error} title={`The speed test failed: ${part}`} />
-      ) : null}
+      {test.error ? <Failure error={test.error} title={`The speed test failed: ${part}`} /> : null}
     </Section>
   );
 }

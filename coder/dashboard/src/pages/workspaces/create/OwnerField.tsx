@@ -33,7 +33,7 @@ export function OwnerField({
       value={value.id}
       onChange={(id) => onChange(users.find((user) => user.id === id) ?? me)}
       onSearch={setText}
-      failure={answer.isError ? `The search failed: ${answer.error.message}` : undefined}
+      failure={answer.isLoadingError ? `The search failed: ${answer.error.message}` : undefined}
       options={users.map((user) => ({
         value: user.id,
         text: user.username,

@@ -26,7 +26,7 @@ export function UpgradeDialog({
   const [started, setStarted] = useState(false);
   const following = useRef<AbortController | null>(null);
   const stop = () => following.current?.abort();
-  useEffect(() => stop, []);
+  useEffect(() => () => stop(), []);
   const names = machineNames(machines);
   const start = () => {
     const controller = new AbortController();
