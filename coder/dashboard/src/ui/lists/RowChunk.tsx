@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState, type ReactNode } from "react";
 
 /** Rows of a part. */
-export const CHUNK = 50;
+export const CHUNK = 25;
 /** Tables of more rows are rendered in parts. */
 export const WHOLE = 200;
 /** Pixels above and below the screen within which parts are rendered. */
