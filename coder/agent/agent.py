@@ -277,7 +277,7 @@ class AgentRole:
         folder = self.config.state_dir / f"{record_name(manifest)}.upgrade"
         blockers: list[Blocker] = [self.state.activity, self._outbox, *self._not_kept]
         upgrader = Upgrader(self.config.policy, folder, blockers, self.config.upgrade_keyring)
-        self._upgrader = upgrader
+        self._upgrader = self.state.upgrades = upgrader
         upgrader.check_now()
         with self._shutdown.upgrade_search:
             async with trio.open_nursery() as nursery:

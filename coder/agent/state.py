@@ -103,6 +103,14 @@ class ContainerTable(Protocol):
     async def delete(self, ident: uuid.UUID) -> bool: ...
 
 
+class Upgrades(Protocol):
+    """Watch for newer programs of the server (`coder/agent/upgrade/upgrader.py`)."""
+
+    def describe(self) -> JsonObject: ...
+
+    def request(self) -> None: ...
+
+
 @dataclass(slots=True)
 class AgentState:
     """State shared by all services of one agent process."""
@@ -139,6 +147,8 @@ class AgentState:
     "MCP servers; None before and after the agent's life."
     containers: ContainerTable | None = None
     "Containers; None where container management is disabled."
+    upgrades: Upgrades | None = None
+    "Upgrades; None before the first manifest and where the agent does not upgrade itself."
     activity: Activity = field(default_factory=Activity)
     "Activity that an upgrade waits for."
     repositories: SharedPoll[object] = field(default_factory=SharedPoll)

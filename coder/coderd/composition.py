@@ -24,6 +24,7 @@ from coder.coderd.services.agents.agent_connections import AgentConnections
 from coder.coderd.services.agents.instance_identity import Clouds
 from coder.coderd.services.agents.report_batches import ReportBatches
 from coder.coderd.services.agents.report_budgets import ReportBudgets
+from coder.coderd.services.agents.speed_tests import SpeedTests
 from coder.coderd.services.apps.admission_cache import AdmissionCache
 from coder.coderd.services.apps.app_streams import OpenStreams
 from coder.coderd.services.apps.app_usage import AppUsage
@@ -120,6 +121,7 @@ class ApiServices:
     report_batches: ReportBatches
     report_budgets: ReportBudgets
     clouds: Clouds
+    speed_tests: SpeedTests
     # The site
     proxy_health: ProxyHealth
     push_services: PushServices
@@ -221,6 +223,7 @@ def _api_services(ctx: Context) -> ApiServices:
         report_batches=ReportBatches(ctx),
         report_budgets=ReportBudgets(ctx),
         clouds=Clouds(ctx),
+        speed_tests=SpeedTests(),
         proxy_health=ProxyHealth(ctx),
         push_services=PushServices(ctx),
         health_reports=HealthReports(ctx),

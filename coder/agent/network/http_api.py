@@ -29,6 +29,7 @@ from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, St
 from coder.agent.network.mcp_routes import MCP_ROUTES
 from coder.agent.network.ports import listening_ports
 from coder.agent.network.process_routes import LONGEST_WAIT, PREFIX, PROCESS_ROUTES, is_long_poll, process_route
+from coder.agent.network.upgrade_routes import UPGRADE_ROUTES
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
 from coder.net.bounded_http import BoundedHttp
@@ -187,6 +188,7 @@ ROUTES: Routes = {
     **MCP_ROUTES,
     **PROCESS_ROUTES,
     **CONTAINER_ROUTES,
+    **UPGRADE_ROUTES,
     ("GET", "/debug/logs"): _logs,
     ("GET", "/debug/magicsock"): _network,
     ("GET", "/debug/manifest"): _manifest,

@@ -19,6 +19,7 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.wrappers_pb2 import StringValue
 
 from coder.agent.disk import in_thread
+from coder.agent.platform.pending_reboot import pending_reboot
 from coder.agent.reports.flight_recorder import FlightRecorder
 from coder.agent.reports.volumes import Usage, read_volumes
 from coder.base.errors import CoderError
@@ -135,6 +136,7 @@ def read_host(disk: Usage) -> JsonObject:
         "load": _load(),
         "cores": os.cpu_count(),
         "uptime_s": uptime(_text("/proc/uptime")),
+        "reboot_pending": pending_reboot(),
     }
 
 

@@ -27,8 +27,12 @@ class Records:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def is_refused(self, digest: str) -> bool:
-        return any(entry["digest"] == digest for entry in self._read("refused"))
+    def find_refusal(self, digest: str) -> str:
+        """Return the reason why a program was refused, "" if it was not."""
+        for entry in self._read("refused"):
+            if entry["digest"] == digest:
+                return str(entry.get("reason") or "") or "the program was refused before"
+        return ""
 
     def refuse(self, digest: str, version: str, reason: str) -> None:
         """Record a verdict, for every later program too. Raises OSError."""

@@ -8,7 +8,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import trio
 
@@ -19,6 +19,7 @@ from coder.agent.upgrade.folder import ensure_private, link_others, locked, prog
 from coder.agent.upgrade.handover import rehearse
 from coder.agent.upgrade.outcomes import UpgradeRefusedError, reason_of
 from coder.agent.upgrade.records import Records
+from coder.base.json_types import JsonObject
 from coder.base.log import get_logger
 from coder.base.own_binary import own_name
 from coder.base.retry import Backoff
@@ -49,6 +50,11 @@ class NewProgram:
     "SHA-256 of the program, in hex."
 
 
+Stage = Literal["watching", "checking", "queued", "downloading", "waiting", "restarting", "refused", "failed"]
+"""`watching`: the program is the server's. `queued`: the download starts within `DOWNLOAD_SPREAD`. `waiting`: until the
+agent is idle."""
+
+
 class Blocker(Protocol):
     """Activity that an upgrade waits for."""
 
@@ -68,16 +74,40 @@ class Upgrader:
         self._policy, self._folder, self._blockers, self._keyring = policy, folder, blockers, keyring
         self._records = Records(folder)
         self._connected = trio.Event()
-        self._refused: set[str] = set()
+        self._refused: dict[str, str] = {}
+        "Reasons by digest."
         self._backoff = Backoff(FIRST_DELAY, LAST_DELAY)
         self._verified: NewProgram | None = None
         self._checked_at = -math.inf
         self._turn = ("", 0.0)
         "Digest of the program whose download waits, and the deadline of the wait."
+        self._requested = trio.Event()
+        self._stage: Stage = "watching"
+        self._detail = self._server_version = ""
 
     def check_now(self) -> None:
         """Check for an upgrade: the agent has connected, and the server's version may have changed."""
         self._connected.set()
+
+    def request(self) -> None:
+        """Check for an upgrade on behalf of a user: neither the spread of downloads nor a failure delays it.
+
+        A refused program stays refused, and the upgrade still waits until the agent is idle.
+        """
+        self._requested.set()
+        self._connected.set()
+
+    def describe(self) -> JsonObject:
+        """Return what the upgrade is doing: `state` (a `Stage`), `detail`, and the versions."""
+        return {
+            "state": self._stage,
+            "detail": self._detail,
+            "version": BUILD_VERSION,
+            "server_version": self._server_version,
+        }
+
+    def _enter(self, stage: Stage, detail: str = "") -> None:
+        self._stage, self._detail = stage, detail
 
     async def confirm_takeover(self, digest: str) -> None:
         """Confirm that this program has taken over: adopt the names of previous programs, then mark the upgrade as
@@ -97,35 +127,45 @@ class Upgrader:
         await self._connected.wait()
         while True:
             self._connected = trio.Event()
+            hurried, self._requested = self._requested.is_set(), trio.Event()
+            self._enter("checking")
             try:
-                program = await self._newer_program()
+                program = await self._newer_program(hurried=hurried)
                 if program is not None and await self._wait_idle(program):
+                    self._enter("restarting")
                     return program
             except Exception as error:  # an upgrade is a convenience: after any failure the agent continues
                 self._verified = None
                 delay = self._backoff.next_delay()
                 log.warn("the upgrade failed and will be retried", seconds=round(delay), error=reason_of(error))
-                await trio.sleep(delay)  # not sooner, however often the agent connects meanwhile
+                self._enter("failed", reason_of(error))
+                with trio.move_on_after(delay):  # not sooner, however often the agent connects meanwhile
+                    await self._requested.wait()
                 continue
             self._backoff.reset()
             await self._connected.wait()
 
-    async def _newer_program(self) -> NewProgram | None:
+    async def _newer_program(self, *, hurried: bool) -> NewProgram | None:
         async with HttpClient(self._policy) as client:
             version = str((await client.request("GET", "/api/v2/buildinfo")).json(dict).get("version", ""))
+            self._server_version = version
             if not is_newer(version, BUILD_VERSION):
                 log.debug("the agent keeps its program", ours=BUILD_VERSION, server=version)
+                self._enter("watching")
                 return None
             digest = await server_digest(client, own_name())
-            if digest in self._refused or await on_disk(self._records.is_refused, digest):
+            refusal = self._refused.get(digest) or await on_disk(self._records.find_refusal, digest)
+            if refusal:
                 log.debug("the server's program was refused before", server=version, digest=digest)
+                self._enter("refused", refusal)
                 return None
             await on_disk(self._records.check_attempts, digest)
             known = self._verified
             if known is not None and (known.version, known.digest) == (version, digest):
                 return known
-            if not await self._take_turn(digest):
+            if not hurried and not await self._take_turn(digest):
                 return None
+            self._enter("downloading", version)
             log.info("the server is newer; downloading its program", ours=BUILD_VERSION, server=version)
             try:
                 path = await fetch_program(client, own_name(), version, digest, self._folder, self._keyring)
@@ -141,6 +181,7 @@ class Upgrader:
         """Wait until this agent may download that program. Returns False when it reconnected meanwhile."""
         if await on_disk(program_path(self._folder, digest).is_file):
             return True
+        self._enter("queued", f"the download starts within {DOWNLOAD_SPREAD / 60:g} minutes")
         if self._turn[0] != digest:
             self._turn = (digest, trio.current_time() + random.uniform(0, DOWNLOAD_SPREAD))
         with trio.move_on_at(self._turn[1]):
@@ -157,6 +198,7 @@ class Upgrader:
         while not self._connected.is_set():
             if (active := next((blocker for blocker in self._blockers if blocker.describe()), None)) is not None:
                 log.info("the upgrade waits", version=program.version, until_there_is_no=active.describe())
+                self._enter("waiting", active.describe())
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._cancel_when_connected, nursery.cancel_scope)
                     await active.wait_idle()
@@ -179,7 +221,8 @@ class Upgrader:
     def refuse(self, digest: str, version: str, reason: str) -> None:
         """Do not retry that program in this process."""
         log.error("the server's program was refused; continuing with the current one", version=version, reason=reason)
-        self._refused.add(digest)
+        self._refused[digest] = reason
+        self._enter("refused", reason)
 
     async def _record_refusal(self, digest: str, version: str, reason: str) -> None:
         """Record the refusal for later processes."""

@@ -33,6 +33,8 @@ class AgentVitals(ApiStruct):
     load: float | None = None
     cores: int | None = None
     uptime_s: float | None = None
+    reboot_pending: bool | None = None
+    """Whether the machine waits for a reboot after an update."""
     direct: int | None = None
     """Peers in use that are reached directly."""
     relayed: int | None = None

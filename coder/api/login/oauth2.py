@@ -142,6 +142,8 @@ class OAuth2ProviderApp(ApiStruct):
     callback_url: str
     icon: str
     endpoints: OAuth2AppEndpoints
+    last_used: datetime | UnsetType = UNSET
+    """Last use of its keys of the user whose consents are listed; absent elsewhere. Ours."""
 
 
 class OAuth2ProviderAppSecret(ApiStruct):

@@ -32,7 +32,7 @@ LATE = (
     "coder.client.raw",
     "coder.client.ready",
     "coder.client.shell",
-    "coder.client.speedtest",
+    "coder.tailnet.speedtest",
     "coder.client.tracing",
     "coder.client.udp_forward",
     "coder.client.usage",

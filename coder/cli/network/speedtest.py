@@ -15,9 +15,9 @@ from coder.cli.declarations.network.speedtest import SPEEDTEST, SpeedtestOptions
 from coder.cli.ui.output import chosen_columns, print_json, print_table, say
 from coder.client.link import WorkspaceLink, open_link
 from coder.client.ready import Preparation, print_to_stderr
-from coder.client.speedtest import Interval, run_speedtest
 from coder.client.tracing import open_capture
 from coder.net.http1 import HttpClient
+from coder.tailnet.speedtest import Interval, run_speedtest
 
 SPEEDTEST_PORT = 3
 COLUMNS = ("interval", "throughput")

@@ -123,7 +123,8 @@ def _keys(client: BlockingClient, user: User) -> Iterator[Grant]:
 def _consents(client: BlockingClient, user: User) -> Iterator[Grant]:
     path = f"/api/v2/oauth2-provider/apps?user_id={user.id}"
     for app in _part(client, "OAuth2 consents", path, list[OAuth2ProviderApp], OAUTH2_OFF) or []:
-        yield Grant("OAuth2 consent", app.name, "consent", str(app.id))
+        last_used = app.last_used if isinstance(app.last_used, datetime) else None
+        yield Grant("OAuth2 consent", app.name, "consent", str(app.id), last_used)
 
 
 def _credentials(client: BlockingClient, user: User) -> Iterator[Grant]:

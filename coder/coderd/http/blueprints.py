@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coder.coderd.http.access import keys
-from coder.coderd.http.agents import agents, init_script, terminals, vitals
+from coder.coderd.http.agents import agents, init_script, speed_tests, terminals, upgrades, vitals
 from coder.coderd.http.apps import applications
 from coder.coderd.http.audit import audit
 from coder.coderd.http.login import external_auth, oauth2, oauth2_apps, oauth2_registration, provider_logins, sessions
@@ -79,6 +79,8 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     tasks.blueprint,
     terminals.blueprint,
     vitals.blueprint,
+    upgrades.blueprint,
+    speed_tests.blueprint,
     init_script.blueprint,
     binaries.blueprint,
     experiments.blueprint,

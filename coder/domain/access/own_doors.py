@@ -96,6 +96,13 @@ DOORS = (
         f"{_SERVICES}/access/test_build_tokens.py",
     ),
     Door(
+        "build report of a template",
+        ("GET /api/v2/templates/{template}/build-report",),
+        "figures of a template require `view_insights`; a build and its error require `read` on its workspace",
+        "GET /api/v2/templates/{template}/daus",
+        f"{_SERVICES}/templates/test_build_report.py",
+    ),
+    Door(
         "shared ports that expire",
         (),
         "a port share ends with its workspace, and is at most as open as the template allows",
@@ -119,6 +126,27 @@ DOORS = (
         "only a running build's agent reports, about itself",
         "GET /api/v2/workspaceagents/me/gitsshkey",
         f"{_SERVICES}/agents/test_vitals.py",
+    ),
+    Door(
+        "upgrade of an agent, read",
+        (f"GET {_A}/upgrade",),
+        "an agent requires `read` on its workspace",
+        f"GET {_A}",
+        f"{_SERVICES}/agents/test_upgrades.py",
+    ),
+    Door(
+        "upgrade of an agent, requested",
+        (f"POST {_A}/upgrade",),
+        "changing a workspace; the agent runs only its own server's program",
+        f"PATCH {_W}",
+        f"{_SERVICES}/agents/test_upgrades.py",
+    ),
+    Door(
+        "speed test of a connection",
+        (f"POST {_A}/speedtest", f"GET {_A}/speedtest/payload", f"POST {_A}/speedtest/payload"),
+        "opening a terminal",
+        "POST /api/v2/applications/reconnecting-pty-signed-token",
+        f"{_SERVICES}/agents/test_speed_tests.py",
     ),
     Door(
         "agents that upgrade themselves",

@@ -37,6 +37,9 @@ PASSWORDS = Budget("passwords", 60, whole_route=True)
 """Upstream's: passwords, which people choose. Signed-in callers are counted too: the session may be stolen."""
 FILES = Budget("files", 12)
 """Upstream's."""
+SPEED_TESTS = Budget("speed_tests", 30, whole_route=True)
+"""Speed tests of a page, each of at most 32 MiB and a few seconds. Ours: a script could keep the line of others busy.
+"""
 REGISTRATION = Budget("registration", 10, whole_route=True)
 """Clients that register themselves. Ours: registration needs no identity, and each client is a row that stays."""
 MESSAGES = Budget("messages", 30)

@@ -99,10 +99,11 @@ class HostReading:
     cores: int | None = None
     uptime_s: float | None = None
     clock_off_s: float | None = None
+    reboot_pending: bool | None = None
 
 
 def host_indicator(reading: HostReading | None, at: datetime | None, now: datetime) -> HealthIndicator:
-    """Judge disk, memory, pressure where the system measures it, load, uptime and clock."""
+    """Judge disk, memory, load, uptime and clock, and pressure and a pending reboot where the system tells them."""
     read = reading or HostReading()
     values = [
         _share("disk", read.disk_used, read.disk_total, at, now),
@@ -113,6 +114,9 @@ def host_indicator(reading: HostReading | None, at: datetime | None, now: dateti
     per_core = read.load / read.cores if read.load is not None and read.cores else None
     values.append(measured("load", per_core, "" if per_core is None else f"{per_core:.2f} per core", at, now))
     values.append(_boot(read.uptime_s, at, now))
+    if read.reboot_pending is not None:
+        words: tuple[Standing, str] = ("warning", "yes") if read.reboot_pending else ("good", "no")
+        values.append(judged("pending reboot", *words, at, now))
     off = read.clock_off_s
     values.append(measured("clock", None if off is None else abs(off), "" if off is None else f"{off:+.1f} s", at, now))
     return indicator(values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,13 @@ async def running_agent(
 
 
 @contextlib.asynccontextmanager
-async def running_overlay_agent(view_context: AgentWorld, *, direct: bool = False) -> AsyncIterator[Any]:
-    """An agent with a real node: echoes on port 7, coordinates for as long as the block lasts."""
+async def running_overlay_agent(
+    view_context: AgentWorld, *, direct: bool = False, services: Mapping[int, Callable[[Any], Awaitable[None]]] = {}
+) -> AsyncIterator[Any]:
+    """An agent with a real node: echoes on port 7, coordinates for as long as the block lasts.
+
+    `services` serve further ports.
+    """
     policy = DialPolicy(view_context.world.url, token=Secret(view_context.token))
     relay = RelayDialer(policy)
     config = NodeConfig(
@@ -74,7 +79,8 @@ async def running_overlay_agent(view_context: AgentWorld, *, direct: bool = Fals
         ) as controller,
         trio.open_nursery() as nursery,
     ):
-        nursery.start_soon(trio.serve_listeners, echo, [node.tcp_listen(7)])
+        for port, serve in {7: echo, **services}.items():
+            nursery.start_soon(trio.serve_listeners, serve, [node.tcp_listen(port)])
         async with connected_agent(view_context) as agent:
             nursery.start_soon(coordinate, controller, agent.session)
             yield controller

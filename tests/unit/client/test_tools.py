@@ -21,12 +21,12 @@ from coder.agent.network.speedtest import serve_speedtest
 from coder.base.errors import CoderError
 from coder.client.link import WorkspaceLink
 from coder.client.network_info import Rates, write_network_info
-from coder.client.speedtest import run_speedtest
 from coder.client.udp_forward import forward_udp, open_udp
 from coder.client.usage import usage_app
 from coder.mesh.drivers.pcap import PcapWriter
 from coder.mesh.node import PingResult
 from coder.mesh.trace import Trace
+from coder.tailnet.speedtest import run_speedtest
 from tests.kit.network.overlay_pair import Pair, node_pair
 
 

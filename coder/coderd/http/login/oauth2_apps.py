@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from uuid import UUID
 
 from msgspec import UNSET
@@ -41,8 +42,10 @@ async def get_apps() -> Response:
     query = Query()
     user = query.uuid("user_id")
     query.check()
-    rows = await oauth2_apps.list_apps(context(), subject(), None if user in {None, NIL_UUID} else user)
-    return reply([_view(row) for row in rows])
+    if user is None or user == NIL_UUID:
+        return reply([_view(row) for row in await oauth2_apps.list_apps(context(), subject())])
+    consents = await oauth2_apps.list_consents(context(), subject(), user)
+    return reply([_view(row, used) for row, used in consents])
 
 
 @route(
@@ -198,7 +201,7 @@ async def put_settings() -> Response:
     return reply(OAuth2ProviderSettings(dynamic_client_registration_enabled=allowed))
 
 
-def _view(row: OAuth2AppRow) -> OAuth2ProviderApp:
+def _view(row: OAuth2AppRow, last_used: datetime | None = None) -> OAuth2ProviderApp:
     base = context().access_url
     return OAuth2ProviderApp(
         id=row.id,
@@ -211,4 +214,5 @@ def _view(row: OAuth2AppRow) -> OAuth2ProviderApp:
             token_revoke=f"{base}/oauth2/revoke",
             device_authorization="",
         ),
+        last_used=UNSET if last_used is None else last_used,
     )

@@ -13,6 +13,7 @@ from quart import Blueprint, Response, request
 from coder.api.base.refusals import Invalid, NotFound
 from coder.api.base.struct import ApiStruct
 from coder.api.site.deployment import DeploymentStats
+from coder.api.templates.build_report import TemplateBuildReport
 from coder.api.templates.insights import (
     DAUsResponse,
     InsightsReportInterval,
@@ -23,9 +24,9 @@ from coder.api.templates.insights import (
 )
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import reply
-from coder.coderd.http.server.query import Query
+from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.templates import insights, usage_reports
+from coder.coderd.services.templates import build_report, insights, usage_reports
 from coder.coderd.services.templates.usage_reports import Window
 from coder.domain.foundation.search import explain_time, parse_rfc3339
 
@@ -134,6 +135,19 @@ async def get_template_usage() -> Response:
 async def get_status_counts() -> Response:
     """Return the number of users in each status at the beginning of each day."""
     return reply(_StatusCounts(status_counts=await insights.status_counts(context(), subject(), _zone())))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/templates/<id:template>/build-report",
+    scope="template:view_insights",
+    answers=TemplateBuildReport,
+    compressed=True,
+)
+async def get_build_report(template: str) -> Response:
+    """Return results and times of the template's builds in the last 30 days. Ours, not upstream's."""
+    return reply(await build_report.get_build_report(context(), subject(), path_uuid(template)))
 
 
 def _offset(*others: str) -> int:

@@ -48,6 +48,7 @@ async def report(ctx: Context, current: CurrentAgent, vitals: AgentVitals) -> No
         raise Invalid("Unknown kind of event.", f"Kinds are {', '.join(KINDS)}.")
     now = ctx.clock.now()
     reading: JsonObject = {name: _finite(getattr(vitals, name)) for name in (*_READINGS, *_PEERS)}
+    reading["reboot_pending"] = vitals.reboot_pending
     reading["clock_off_s"] = round((vitals.sent_at - now).total_seconds(), 1)
     await ctx.services.api.report_batches.vitals.add(VitalsReport(current, reading, vitals.events, now))
 
@@ -105,6 +106,7 @@ def _host_reading(stored: store.HostVitals) -> HostReading:
         cores=stored.get("cores"),
         uptime_s=stored.get("uptime_s"),
         clock_off_s=stored.get("clock_off_s"),
+        reboot_pending=stored.get("reboot_pending"),
     )
 
 

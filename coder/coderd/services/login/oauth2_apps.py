@@ -25,6 +25,8 @@ from coder.domain.access.policy import Class, Object, Subject
 from coder.domain.login.oauth2 import PREFIX_LENGTH, SECRET_LENGTH, join_secret, may_be_legacy
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
@@ -66,6 +68,13 @@ async def list_apps(ctx: Context, subject: Subject, user_id: UUID | None = None)
         require(subject, "read", Class("oauth2_app_code_token", owner_id=user_id))
     rows = await ctx.db.read(store.list_apps, user_id)
     return [row for row in rows if may(subject, "read", _app_object(row.id))]
+
+
+async def list_consents(ctx: Context, subject: Subject, user_id: UUID) -> list[tuple[OAuth2AppRow, datetime | None]]:
+    """List the applications with a user's consent, each with the last use of its keys. Permissions as `list_apps`."""
+    rows = await list_apps(ctx, subject, user_id)
+    uses = await ctx.db.read(store.list_last_uses, user_id)
+    return [(row, uses.get(row.id)) for row in rows]
 
 
 async def get_app(ctx: Context, subject: Subject, app_id: UUID) -> OAuth2AppRow:

@@ -43,6 +43,7 @@ class HostVitals(TypedDict, total=False):
     cores: int | None
     uptime_s: float | None
     clock_off_s: float | None
+    reboot_pending: bool | None
     direct: int | None
     relayed: int | None
 

@@ -121,6 +121,18 @@ async def list_apps(tx: Tx, user_id: UUID | None) -> list[OAuth2AppRow]:
     return [OAuth2AppRow(*row) for row in await tx.execute(statement)]
 
 
+async def list_last_uses(tx: Tx, user_id: UUID) -> dict[UUID, datetime]:
+    """Return, by application, when one of its keys of this user was last used."""
+    tokens = oauth2_provider_app_tokens
+    statement = (
+        select(tokens.c.app_id, func.max(api_keys.c.last_used))
+        .join(api_keys, api_keys.c.id == tokens.c.api_key_id)
+        .where(tokens.c.user_id == user_id)
+        .group_by(tokens.c.app_id)
+    )
+    return {row[0]: row[1] for row in await tx.execute(statement)}
+
+
 async def insert_app(tx: Tx, row: OAuth2AppRow, secret: OAuth2SecretRow | None = None) -> None:
     await tx.execute(insert(oauth2_provider_apps).values(column_values(row)))
     if secret is not None:

@@ -104,6 +104,9 @@ pages/tasks/TasksPage.tsx | DELETE taskPath(deleting.owner_name, deleting.id) | 
 pages/templates/editor/Editor.tsx | PATCH /api/v2/templateversions/:/cancel | update | pages/templates/EditorPage.tsx
 pages/templates/editor/PublishDialog.tsx | PATCH /api/v2/templateversions/: | update | pages/templates/EditorPage.tsx
 pages/templates/editor/PublishDialog.tsx | PATCH /api/v2/templates/:/versions | update | pages/templates/EditorPage.tsx
+pages/templates/editor/test-run.ts | POST /api/v2/users/me/workspaces | mayCreate | pages/templates/editor/Editor.tsx
+pages/templates/editor/test-run.ts | POST /api/v2/workspaces/:/builds | mayCreate | pages/templates/editor/Editor.tsx
+pages/templates/editor/test-run.ts | PATCH /api/v2/workspacebuilds/:/cancel | mayCreate | pages/templates/editor/Editor.tsx
 pages/templates/new/UploadBox.tsx | UPLOAD /api/v2/files | createAnyTemplate | pages/templates/NewTemplatePage.tsx
 pages/templates/new/CreateForm.tsx | POST /api/v2/organizations/:/templates | createAnyTemplate
   | pages/templates/NewTemplatePage.tsx
@@ -129,7 +132,10 @@ pages/workspaces/MoreMenu.tsx | DELETE /api/v2/workspaces/:/favorite | own
 pages/workspaces/agent/Containers.tsx | POST :/recreate | mayConnect
 pages/workspaces/agent/Containers.tsx | DELETE path(deleting) | mayConnect
 pages/workspaces/agent/DesktopLinks.tsx | POST /api/v2/users/me/keys | own
+pages/workspaces/connection/speed.ts | UPLOAD :/payload | mayConnect | pages/workspaces/connection/ConnectionPage.tsx
+pages/workspaces/connection/speed.ts | POST path | mayConnect | pages/workspaces/connection/ConnectionPage.tsx
 pages/workspaces/fleet/Bulk.tsx | POST :/rotate-token | update
+pages/workspaces/fleet/upgrade.ts | POST :/upgrade | update | pages/workspaces/fleet/Bulk.tsx
 pages/workspaces/agent/ExternalPanel.tsx | POST /api/v2/workspaces/:/external-agent/:/rotate-token | update
   | pages/workspaces/agent/AgentCard.tsx
 pages/workspaces/agent/port-sharing.ts | POST /api/v2/workspaces/:/port-share | mayShare | pages/workspaces/agent/Ports.tsx

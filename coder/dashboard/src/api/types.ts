@@ -110,6 +110,13 @@ export interface AgentScriptTiming {
   workspace_agent_name: string;
 }
 
+export interface AgentUpgrade {
+  state: "checking" | "disabled" | "downloading" | "failed" | "queued" | "refused" | "restarting" | "unsupported" | "waiting" | "watching";
+  detail: string;
+  version: string;
+  server_version: string;
+}
+
 export interface AgentVitals {
   sent_at: string;
   events?: FlightRecord[];
@@ -121,6 +128,7 @@ export interface AgentVitals {
   load?: number | null;
   cores?: number | null;
   uptime_s?: number | null;
+  reboot_pending?: boolean | null;
   direct?: number | null;
   relayed?: number | null;
 }
@@ -243,6 +251,12 @@ export interface BannerConfig {
   message?: string;
 }
 
+export interface BuildErrorReport {
+  error: string;
+  count: number;
+  builds: ReportedBuild[];
+}
+
 export interface BuildInfoResponse {
   external_url: string;
   version: string;
@@ -254,6 +268,13 @@ export interface BuildInfoResponse {
   upgrade_message: string;
   deployment_id: string;
   webpush_public_key?: string;
+}
+
+export interface BuildStageReport {
+  stage: "apply" | "connect" | "graph" | "init" | "plan" | "queue" | "start" | "total";
+  samples: number;
+  p50_ms: number;
+  p95_ms: number;
 }
 
 export interface ChangePasswordWithOneTimePasscodeRequest {
@@ -1197,6 +1218,7 @@ export interface OAuth2ProviderApp {
   callback_url: string;
   icon: string;
   endpoints: OAuth2AppEndpoints;
+  last_used?: string;
 }
 
 export interface OAuth2ProviderAppSecret {
@@ -1652,6 +1674,20 @@ export interface ReportAppStatsRequest {
   stats: AppStat[];
 }
 
+export interface ReportedBuild {
+  workspace_owner_name: string;
+  workspace_name: string;
+  build_number: number;
+  template_version_id: string;
+  template_version_name: string;
+  transition: "delete" | "start" | "stop";
+  created_at: string;
+  status: "canceled" | "canceling" | "failed" | "pending" | "running" | "succeeded" | "unknown";
+  duration_ms: number | null;
+  error: string;
+  never_connected: string[];
+}
+
 export interface RequestOneTimePasscodeRequest {
   email: string;
 }
@@ -1756,6 +1792,19 @@ export interface SlimRole {
   name: string;
   display_name: string;
   organization_id?: string;
+}
+
+export interface SpeedTestRequest {
+  direction: "down" | "up";
+}
+
+export interface SpeedTestResult {
+  direction: "down" | "up";
+  bytes: number;
+  seconds: number;
+  mbits: number;
+  via: "" | "direct" | "relay";
+  round_trip_ms: number | null;
 }
 
 export interface TailDERPNode {
@@ -1902,6 +1951,16 @@ export interface TemplateAutostartRequirement {
 export interface TemplateAutostopRequirement {
   days_of_week: string[];
   weeks: number;
+}
+
+export interface TemplateBuildReport {
+  since: string;
+  builds: number;
+  limited: boolean;
+  versions: VersionBuildReport[];
+  errors: BuildErrorReport[];
+  unconnected: ReportedBuild[];
+  latest: ReportedBuild[];
 }
 
 export interface TemplateBuildTokens {
@@ -2387,6 +2446,17 @@ export interface ValidationError {
 export interface VariableValue {
   name: string;
   value: string;
+}
+
+export interface VersionBuildReport {
+  template_version_id: string;
+  template_version_name: string;
+  active: boolean;
+  succeeded: number;
+  failed: number;
+  canceled: number;
+  never_connected: number;
+  stages: BuildStageReport[];
 }
 
 export interface WaitingDaemon {

@@ -121,6 +121,11 @@ const CASES: Record<string, Case> = {
     answers: { "GET /api/v2/templateversions/v/external-auth": [] },
     says: /Failed to load the presets/,
   },
+  "external accounts of a task": {
+    page: <NewTask templates={[TEMPLATE]} />,
+    answers: { "GET /api/v2/templateversions/v/presets": [] },
+    says: /Failed to load the external accounts/,
+  },
   experiments: {
     page: <OverviewPage />,
     says: /Failed to load the experiments/,

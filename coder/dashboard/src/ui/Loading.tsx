@@ -1,8 +1,12 @@
 // Loading: a spinner if the layout is unknown, a skeleton if it is known. Both appear only after a
-// moment.
+// moment, and give way to the failure of a request that the page waits for in vain.
 import { cx } from "./cx";
+import { Failure } from "./Failure";
+import { useStuck } from "./stuck";
 
 export function Loading({ label = "Loading" }: { label?: string }) {
+  const stuck = useStuck();
+  if (stuck) return <Failure title="Failed to load the page" {...stuck} />;
   return (
     <div role="status" aria-label={label} className="h-0.5 w-full overflow-hidden">
       <div className="h-full w-1/3 animate-slide bg-accent" />
@@ -21,6 +25,8 @@ export function Skeleton({ className }: { className?: string }) {
 
 /** Rows of a table or list that is loading. */
 export function SkeletonRows({ rows = 5 }: { rows?: number }) {
+  const stuck = useStuck();
+  if (stuck) return <Failure title="Failed to load the page" {...stuck} />;
   return (
     <div
       role="status"

@@ -17,6 +17,7 @@ from coder.agent.network import http_api
 from coder.agent.network.http_api import CHUNK, DEBUG_ROUTES, METRICS_ROUTES, TIMEOUT, HttpApi
 from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes
 from coder.agent.state import AgentState, Identity
+from coder.base.json_types import JsonObject
 from coder.base.secret import Secret
 from coder.net.policy import DialPolicy
 from tests.kit.free_ports import free_port
@@ -209,3 +210,32 @@ async def _dialled(address: tuple[str, int]) -> trio.SocketStream:
                 return await trio.open_tcp_stream(*address)
             except OSError:
                 await trio.sleep(0.01)  # it is being opened
+
+
+class _Upgrades:
+    """Upgrades that count requests."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+
+    def describe(self) -> JsonObject:
+        return {"state": "queued", "detail": "", "version": "v1", "server_version": "v2"}
+
+    def request(self) -> None:
+        self.requests += 1
+
+
+async def test_upgrade_is_requested(monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock) -> None:
+    upgrades = _Upgrades()
+    monkeypatch.setattr(STATE, "upgrades", upgrades)
+    answer, _ = await Line().exchange(request("GET", "/api/v0/upgrade"), routes=http_api.ROUTES)
+    assert b" 200 " in answer and b'"state": "queued"' in answer and upgrades.requests == 0
+    answer, _ = await Line().exchange(request("POST", "/api/v0/upgrade"), routes=http_api.ROUTES)
+    assert b" 202 " in answer and upgrades.requests == 1
+
+
+async def test_agent_without_upgrades_refuses_request(autojump_clock: trio.testing.MockClock) -> None:
+    answer, _ = await Line().exchange(request("GET", "/api/v0/upgrade"), routes=http_api.ROUTES)
+    assert b" 200 " in answer and b'"state": "disabled"' in answer
+    answer, _ = await Line().exchange(request("POST", "/api/v0/upgrade"), routes=http_api.ROUTES)
+    assert b" 409 " in answer and b"--self-upgrade" in answer

@@ -84,4 +84,4 @@ def test_oldest_record_is_dropped(tmp_path: Path) -> None:
         kept.refuse(str(number), "v9", "no")
     for name in ("attempts", "refused"):
         assert len(json.loads((tmp_path / f"{name}.json").read_text())[name]) == records.MAX_RECORDS
-    assert not kept.is_refused("0") and kept.is_refused(str(MAX_RECORDS))
+    assert (kept.find_refusal("0"), kept.find_refusal(str(MAX_RECORDS))) == ("", "no")

@@ -361,3 +361,49 @@ async def test_locked_folder_still_marks_lasting(tmp_path: Path, autojump_clock:
 async def test_cleanup_failure_ends_nothing(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     (tmp_path / "file").touch()
     await Running(tmp_path / "file").upgrader.confirm_takeover("x")
+
+
+async def test_request_skips_spread_and_delay(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    monkeypatch.setattr(upgrader, "DOWNLOAD_SPREAD", 900.0)
+    monkeypatch.setattr(random, "uniform", lambda low, high: high)
+    server.outcome = [OSError(28, "No space left on device")]
+    async with running(tmp_path) as made:
+        assert made.upgrader.describe()["state"] == "watching"
+        await made.connect()
+        assert made.upgrader.describe()["state"] == "queued"
+        began = trio.current_time()
+        made.upgrader.request()
+        await trio.testing.wait_all_tasks_blocked()
+        described = made.upgrader.describe()
+        assert (described["state"], described["server_version"]) == ("failed", "v99.0.0")
+        assert "No space left" in str(described["detail"])
+        with made.activity.of("SSH connections"):
+            made.upgrader.request()
+            await trio.testing.wait_all_tasks_blocked()
+            described = made.upgrader.describe()
+            assert (described["state"], described["detail"]) == ("waiting", "SSH connections: 1")
+        await trio.testing.wait_all_tasks_blocked()
+        assert made.found is not None and made.upgrader.describe()["state"] == "restarting"
+        assert trio.current_time() == began
+
+
+async def test_request_keeps_refusal(server: Server, tmp_path: Path) -> None:
+    server.outcome = [UpgradeRefusedError("it does not run here")]
+    async with running(tmp_path) as made:
+        await made.connect()
+    async with running(tmp_path) as later:  # another process
+        later.upgrader.request()
+        await trio.testing.wait_all_tasks_blocked()
+        assert server.fetched == 1 and later.found is None
+        described = later.upgrader.describe()
+        assert (described["state"], described["detail"]) == ("refused", "it does not run here")
+
+
+async def test_request_reports_current_program(server: Server, tmp_path: Path) -> None:
+    server.version = "v0.0.1"
+    async with running(tmp_path) as made:
+        made.upgrader.request()
+        await trio.testing.wait_all_tasks_blocked()
+        assert made.upgrader.describe()["state"] == "watching"

@@ -33,7 +33,10 @@ def _agent(**rest: Any) -> health_indicators.HealthIndicator:
     return health_indicators.agent_indicator(**(values | {"now": NOW} | rest))
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(HostReading) if field.name != "memory_pressure"])
+MEASURED_BY_SOME = {"memory_pressure", "reboot_pending"}
+
+
+@pytest.mark.parametrize("name", [item.name for item in fields(HostReading) if item.name not in MEASURED_BY_SOME])
 def test_unknown_value_makes_host_unknown(name: str) -> None:
     assert health_indicators.host_indicator(replace(FINE, **{name: None}), NOW, NOW).standing == "unknown"
 
@@ -73,6 +76,8 @@ def test_warning_values() -> None:
     assert health_indicators.host_indicator(replace(FINE, disk_used=98), NOW, NOW).standing == "bad"
     assert health_indicators.host_indicator(replace(FINE, clock_off_s=-3600.0), NOW, NOW).standing == "bad"
     assert health_indicators.host_indicator(replace(FINE, uptime_s=30.0), NOW, NOW).standing == "warning"
+    assert health_indicators.host_indicator(replace(FINE, reboot_pending=True), NOW, NOW).standing == "warning"
+    assert health_indicators.host_indicator(replace(FINE, reboot_pending=False), NOW, NOW).standing == "good"
     assert _agent(version="v2.33.0").standing == "warning"
     assert _agent(restarts=3).standing == "warning"
     assert _agent(connected=False).standing == "bad"

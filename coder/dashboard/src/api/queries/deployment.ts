@@ -105,25 +105,25 @@ export const safeExperiments = queryOptions({
   staleTime: 60_000,
 });
 
-export const LOG_SHOWN = 25;
+const LOG_SHOWN = 25;
 
-export const auditLog = (query: string, page: number) =>
+export const auditLog = (query: string, page: number, size = LOG_SHOWN) =>
   queryOptions({
-    queryKey: ["audit", query, page],
+    queryKey: ["audit", query, page, size],
     queryFn: () =>
       get<AuditLogResponse>(
-        withQuery("/api/v2/audit", { limit: LOG_SHOWN, offset: (page - 1) * LOG_SHOWN, q: query }),
+        withQuery("/api/v2/audit", { limit: size, offset: (page - 1) * size, q: query }),
       ),
   });
 
-export const connectionLog = (query: string, page: number) =>
+export const connectionLog = (query: string, page: number, size = LOG_SHOWN) =>
   queryOptions({
-    queryKey: ["connectionlog", query, page],
+    queryKey: ["connectionlog", query, page, size],
     queryFn: () =>
       get<ConnectionLogResponse>(
         withQuery("/api/v2/connectionlog", {
-          limit: LOG_SHOWN,
-          offset: (page - 1) * LOG_SHOWN,
+          limit: size,
+          offset: (page - 1) * size,
           q: query,
         }),
       ),

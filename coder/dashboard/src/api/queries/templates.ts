@@ -7,6 +7,7 @@ import type {
   Preset,
   Template,
   TemplateACL,
+  TemplateBuildReport,
   TemplateBuildTokens,
   TemplateExample,
   TemplateVersion,
@@ -126,6 +127,13 @@ export const templateBuildTokens = (template: string) =>
   queryOptions({
     queryKey: ["templates", template, "build-tokens"],
     queryFn: () => get<TemplateBuildTokens>(`/api/v2/templates/${template}/build-tokens`),
+  });
+
+export const templateBuildReport = (template: string) =>
+  queryOptions({
+    queryKey: ["templates", template, "build-report"],
+    queryFn: () => get<TemplateBuildReport>(`/api/v2/templates/${template}/build-report`),
+    staleTime: 60_000,
   });
 
 export const templateAclAvailable = (template: string, query: string) =>

@@ -8,6 +8,7 @@ import { authorizedApps } from "../../api/queries/account";
 import { experiments } from "../../api/queries/session";
 import type { OAuth2ProviderApp } from "../../api/types";
 import { useMe } from "../../features/session/useMe";
+import { Ago } from "../../ui/Ago";
 import { Avatar } from "../../ui/Avatar";
 import { Button } from "../../ui/Button";
 import { Card } from "../../ui/Card";
@@ -64,7 +65,15 @@ export function AuthorizedAppsPage() {
                 <Avatar name={app.name} src={app.icon} square />
                 <div className="min-w-0 flex-1">
                   <p className="font-medium [overflow-wrap:anywhere]">{app.name}</p>
-                  <p className="truncate text-sm text-muted">{hostOf(app.callback_url)}</p>
+                  <p className="truncate text-sm text-muted">
+                    {hostOf(app.callback_url)}
+                    {app.last_used ? (
+                      <>
+                        {" "}
+                        · last used <Ago at={app.last_used} />
+                      </>
+                    ) : null}
+                  </p>
                 </div>
                 <Button size="sm" onClick={() => setRevoking(app)}>
                   Revoke…

@@ -15,7 +15,7 @@ import { CodeBox } from "../../ui/text/CodeBox";
 import { FormProblems, useSettingsForm } from "../../ui/forms/conflict";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";
-import { Failure } from "../../ui/Failure";
+import { Failure, LoadFailure } from "../../ui/Failure";
 import { Switch } from "../../ui/forms/Toggle";
 import { TextField } from "../../ui/forms/Field";
 import { IconField } from "../../ui/forms/IconField";
@@ -29,9 +29,11 @@ import { PermissionDenied } from "../../ui/PermissionDenied";
 export const OAUTH2_HOME = "/deployment/oauth2-provider/apps";
 
 /** The server answers these requests only with the experiment enabled. */
-export function useOAuth2(): { on: boolean; known: boolean } {
-  const enabledExperiments = useQuery(experiments).data;
+export function useOAuth2() {
+  const query = useQuery(experiments);
+  const enabledExperiments = query.data;
   return {
+    query,
     on: enabledExperiments?.some((name) => name === "oauth2" || name === "*") ?? false,
     known: enabledExperiments !== undefined,
   };
@@ -76,7 +78,7 @@ const COLUMNS: Column<OAuth2ProviderApp>[] = [
 export function OAuth2AppsPage() {
   useTitle("OAuth2 applications");
   const may = usePermissions();
-  const { on, known } = useOAuth2();
+  const { on, known, query } = useOAuth2();
   const list = useQuery({ ...oauth2Apps, enabled: on });
   if (may.known && !may.editOAuth2Apps)
     return <PermissionDenied subject="the OAuth2 applications" />;
@@ -94,6 +96,7 @@ export function OAuth2AppsPage() {
         }
       />
       {known && !on ? <TurnedOff /> : null}
+      <LoadFailure query={query} title="Failed to load the experiments" />
       {on && list.isPending ? <SkeletonRows rows={2} /> : null}
       {list.isError ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
       {list.data !== undefined ? (
@@ -158,7 +161,7 @@ export function CreateOAuth2AppPage() {
   const may = usePermissions();
   const queries = useQueryClient();
   const navigate = useNavigate();
-  const { on, known } = useOAuth2();
+  const { on, known, query } = useOAuth2();
   if (may.known && !may.editOAuth2Apps)
     return <PermissionDenied subject="the form for new applications" />;
   return (
@@ -167,6 +170,7 @@ export function CreateOAuth2AppPage() {
         title="Add OAuth2 application"
         crumbs={[["OAuth2 applications", OAUTH2_HOME], ["Add"]]}
       />
+      <LoadFailure query={query} title="Failed to load the experiments" />
       {known && !on ? (
         <TurnedOff />
       ) : (

@@ -4,7 +4,7 @@ import { History } from "lucide-react";
 
 import { ApiError } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
-import { auditLog, LOG_SHOWN } from "../../api/queries/deployment";
+import { auditLog } from "../../api/queries/deployment";
 import { organizations } from "../../api/queries/session";
 import type { AuditLog, AuditLogResponse } from "../../api/types";
 import { Empty } from "../../ui/Empty";
@@ -13,6 +13,7 @@ import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/Filte
 import { peopleMenu } from "../../features/person/people-menu";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
+import { useListView } from "../../ui/lists/list-view";
 import { Pager } from "../../ui/lists/Pager";
 import { useTitle } from "../../ui/title";
 import { PermissionDenied } from "../../ui/PermissionDenied";
@@ -87,8 +88,9 @@ export function AuditPage() {
   useTitle("Audit");
   const may = usePermissions();
   const { filter, page, show } = useListAddress();
+  const { size } = useListView();
   const list = useQuery({
-    ...auditLog(filter, page),
+    ...auditLog(filter, page, size),
     enabled: may.viewAnyAuditLog,
     placeholderData: keepPreviousData,
   });
@@ -201,7 +203,8 @@ export function AuditPage() {
         <Pager
           page={page}
           stale={list.isPlaceholderData}
-          size={LOG_SHOWN}
+          size={size}
+          adjustable
           total={entries.count}
           onChange={(next) => show(filter, next)}
         />

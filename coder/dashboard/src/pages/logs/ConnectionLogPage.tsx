@@ -4,7 +4,7 @@ import { Cable } from "lucide-react";
 
 import { ApiError } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
-import { connectionLog, LOG_SHOWN } from "../../api/queries/deployment";
+import { connectionLog } from "../../api/queries/deployment";
 import { organizations } from "../../api/queries/session";
 import type { ConnectionLog, ConnectionLogResponse } from "../../api/types";
 import { useMe } from "../../features/session/useMe";
@@ -16,6 +16,7 @@ import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/Filte
 import { peopleMenu } from "../../features/person/people-menu";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
+import { useListView } from "../../ui/lists/list-view";
 import { Pager } from "../../ui/lists/Pager";
 import { dateTime, duration } from "../../lib/time";
 import { readAll } from "./export";
@@ -152,8 +153,9 @@ export function ConnectionLogPage() {
   useTitle("Connection Log");
   const may = usePermissions();
   const { filter, page, show } = useListAddress();
+  const { size } = useListView();
   const list = useQuery({
-    ...connectionLog(filter, page),
+    ...connectionLog(filter, page, size),
     enabled: may.viewAnyConnectionLog,
     placeholderData: keepPreviousData,
   });
@@ -256,7 +258,8 @@ export function ConnectionLogPage() {
         <Pager
           page={page}
           stale={list.isPlaceholderData}
-          size={LOG_SHOWN}
+          size={size}
+          adjustable
           total={list.data.count}
           onChange={(next) => show(filter, next)}
         />

@@ -5,7 +5,7 @@ import { useState } from "react";
 
 import { ApiError, post, put, remove } from "../../api/client";
 import { members, organizationRoles } from "../../api/queries/organizations";
-import { groupsOf, PEOPLE_SHOWN } from "../../api/queries/people";
+import { groupsOf } from "../../api/queries/people";
 import type { AssignableRoles, OrganizationMemberWithUserData } from "../../api/types";
 import { useMe } from "../../features/session/useMe";
 import { Tag } from "../../ui/Badge";
@@ -18,6 +18,7 @@ import { FilterBar, useListAddress } from "../../ui/lists/FilterBar";
 import { SkeletonRows } from "../../ui/Loading";
 import { Menu, MenuItem } from "../../ui/Menu";
 import { PageHead, TextLink } from "../../ui/Page";
+import { useListView } from "../../ui/lists/list-view";
 import { Pager } from "../../ui/lists/Pager";
 import { Person } from "../../features/person/Person";
 import { PersonSearch } from "../../features/person/PersonSearch";
@@ -42,8 +43,9 @@ export function MembersPage() {
 function Members({ view }: { view: OrganizationView }) {
   const { organization, may, home } = view;
   const { filter, page, show } = useListAddress();
+  const { size } = useListView();
   const list = useQuery({
-    ...members(organization.name, filter, page),
+    ...members(organization.name, filter, page, size),
     placeholderData: keepPreviousData,
   });
   const roles = useQuery(organizationRoles(organization.name)).data ?? [];
@@ -178,7 +180,8 @@ function Members({ view }: { view: OrganizationView }) {
         <Pager
           page={page}
           stale={list.isPlaceholderData}
-          size={PEOPLE_SHOWN}
+          size={size}
+          adjustable
           total={list.data.count}
           onChange={(next) => show(filter, next)}
         />

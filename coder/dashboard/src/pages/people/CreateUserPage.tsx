@@ -38,7 +38,8 @@ export function CreateUserPage() {
   useTitle("Create User");
   const may = usePermissions();
   const methods = useQuery(authMethods).data;
-  const orgs = useQuery(organizations).data ?? [];
+  const organizationList = useQuery(organizations);
+  const orgs = organizationList.data ?? [];
   const navigate = useNavigate();
   const queries = useQueryClient();
   const defaultOrganizations = orgs.filter((org) => org.is_default).map((org) => org.id);
@@ -51,8 +52,8 @@ export function CreateUserPage() {
   const form = useForm(START, async ({ roles, ...values }) => {
     const service = values.login_type === "service";
     // A quick user must not be rejected because of data that is still loading.
-    const organizationList = await queries.ensureQueryData(organizations);
-    const first = organizationList.filter((org) => org.is_default).map((org) => org.id);
+    const all = await queries.ensureQueryData(organizations);
+    const first = all.filter((org) => org.is_default).map((org) => org.id);
     const user = await post<User>("/api/v2/users", {
       ...values,
       organization_ids: values.organization_ids.length > 0 ? values.organization_ids : first,
@@ -145,6 +146,7 @@ export function CreateUserPage() {
               ) : null}
             </Stack>
           </Section>
+          <LoadFailure query={organizationList} title="Failed to load the organizations" />
           {orgs.length > 1 ? (
             <Section
               title="Organizations"

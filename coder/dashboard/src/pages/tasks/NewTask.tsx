@@ -36,7 +36,7 @@ export function NewTask({ templates }: { templates: readonly Template[] }) {
   const version = templates.find((item) => item.id === values.template)?.active_version_id ?? "";
   const presetList = useQuery({ ...versionPresets(version), enabled: version !== "" });
   const presets = presetList.data ?? [];
-  const { missing } = useExternalAuth(version, "me");
+  const { missing, answer: links } = useExternalAuth(version, "me");
   return (
     <Card className="p-4">
       <form onSubmit={form.submit} className="flex flex-col gap-3" aria-label="New task">
@@ -53,6 +53,7 @@ export function NewTask({ templates }: { templates: readonly Template[] }) {
             if (keyOf(event) === "Enter" && (event.ctrlKey || event.metaKey)) form.submit();
           }}
         />
+        <LoadFailure query={links} title="Failed to load the external accounts of the template" />
         {missing.length > 0 ? <ExternalAuthStep version={version} user="me" name={null} /> : null}
         <div className="flex flex-wrap items-end gap-3">
           <div className="min-w-48 flex-1 sm:max-w-64">

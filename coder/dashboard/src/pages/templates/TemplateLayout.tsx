@@ -97,7 +97,7 @@ function Loaded({ template }: { template: Template }) {
           { to: `${home}/versions`, text: "Versions" },
           { to: `${home}/embed`, text: "Embed" },
           ...(may.insights ? [{ to: `${home}/insights`, text: "Insights" }] : []),
-          ...(may.update ? [{ to: `${home}/builds`, text: "Builds" }] : []),
+          ...(may.insights ? [{ to: `${home}/builds`, text: "Builds" }] : []),
           ...(may.update ? [{ to: `${home}/prebuilds`, text: "Prebuilds" }] : []),
         ]}
       />

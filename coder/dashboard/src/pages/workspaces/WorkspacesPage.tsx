@@ -49,14 +49,17 @@ const STATUSES = Object.entries(STATUS)
 
 function useMenus(): FilterMenu[] {
   const may = usePermissions();
-  const templateList = new Map(
-    (useQuery(templates()).data ?? []).map((template) => [template.name, template]),
-  ); // the term finds all of one name
+  const all = useQuery(templates());
+  // the term finds all of one name
+  const templateList = new Map((all.data ?? []).map((template) => [template.name, template]));
   const orgs = useQuery(organizations).data ?? [];
   return [
     {
       term: "template",
       label: "Template",
+      failure: all.isLoadingError
+        ? `Failed to load the templates: ${all.error.message}`
+        : undefined,
       options: [...templateList.values()].map((template) => ({
         value: template.name,
         text: template.display_name || template.name,

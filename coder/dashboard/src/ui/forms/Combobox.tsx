@@ -22,6 +22,8 @@ interface ComboboxProps {
   required?: boolean;
   /** Called with the typed text if the options come from the server. */
   onSearch?: (text: string) => void;
+  /** Why the server’s options are missing. */
+  failure?: string | undefined;
   testId?: string;
   id?: string;
 }
@@ -101,12 +103,13 @@ export function Combobox(props: ComboboxProps) {
   );
 }
 
-type ChoiceListProps = Pick<ComboboxProps, "value" | "options" | "onChange" | "onSearch"> & {
-  id: string;
-};
+type ChoiceListProps = Pick<
+  ComboboxProps,
+  "value" | "options" | "onChange" | "onSearch" | "failure"
+> & { id: string };
 
 /** A search field above its results: the content of a combobox, and of a menu too long to read. */
-export function ChoiceList({ id, value, options, onChange, onSearch }: ChoiceListProps) {
+export function ChoiceList({ id, value, options, onChange, onSearch, failure }: ChoiceListProps) {
   const choices = useChoices({ id, value, options, onChange, onSearch });
   return (
     <>
@@ -123,7 +126,18 @@ export function ChoiceList({ id, value, options, onChange, onSearch }: ChoiceLis
         onChange={(event) => choices.search(event.target.value)}
         className="h-9 w-full border-b border-line bg-transparent px-3 text-base outline-none"
       />
-      <ChoiceOptions id={id} value={value} choices={choices} onChange={onChange} />
+      {failure ? (
+        <p role="alert" className="border-b border-line px-3 py-2 text-sm text-bad">
+          {failure}
+        </p>
+      ) : null}
+      <ChoiceOptions
+        id={id}
+        value={value}
+        choices={choices}
+        onChange={onChange}
+        {...(failure ? { empty: "" } : {})}
+      />
     </>
   );
 }

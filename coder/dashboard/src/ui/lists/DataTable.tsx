@@ -7,6 +7,7 @@ import { Fragment, useState, type ReactNode } from "react";
 import { cx } from "../cx";
 import { useNarrow } from "../narrow";
 import { useListView } from "./list-view";
+import { chunksOf, isWindowed, RowChunk } from "./RowChunk";
 import { nextSorting, sorted, type Sorting, type SortValue } from "./sorting";
 
 export interface Column<T> {
@@ -84,6 +85,79 @@ export function DataTable<T>({
   const keys = data.map(rowKey);
   const chosen = (key: string) => selection?.selected[key] === true;
   const all = keys.length > 0 && keys.every(chosen);
+  const windowed = isWindowed(data.length);
+  const renderRow = (row: T, index: number) => {
+    const key = keys[index] as string;
+    const more = below.map((column) => ({ column, shown: column.cell(row) }));
+    const tone = cx(
+      "transition-colors duration-(--quick)",
+      chosen(key) ? "bg-selected" : "hover:bg-hover/60",
+    );
+    return (
+      <Fragment key={key}>
+        <tr
+          data-testid={rowTestId?.(row)}
+          aria-rowindex={windowed ? index + 2 : undefined}
+          className={cx(
+            index > 0 && "border-t border-t-line",
+            tone,
+            onRowClick && "cursor-pointer",
+          )}
+          onClick={
+            onRowClick &&
+            ((event) => {
+              const target = event.target as Element;
+              if (!target.closest("a, button, input, label, [role=dialog]")) onRowClick(row);
+            })
+          }
+        >
+          {selection ? (
+            <td className="pl-4">
+              <Tick
+                label={`Select ${selection.name(row)}`}
+                checked={chosen(key)}
+                onChange={(on) => selection.onChange(withKeys(selection.selected, [key], on))}
+              />
+            </td>
+          ) : null}
+          {/* Called, not mounted as components: columns created by each render would be new
+             components each time, and a refresh would lose the focus or a click. */}
+          {firstLine.map((column) => (
+            <td
+              key={column.id}
+              className={cx(
+                compact ? "px-4 py-0.5" : dense ? "px-3 py-1.5" : "px-4 py-2.5 max-sm:px-2.5",
+                "align-middle",
+                column.align === "right" && "text-right",
+                column.className,
+              )}
+            >
+              {column.cell(row)}
+            </td>
+          ))}
+        </tr>
+        {more.length > 0 ? (
+          <tr className={tone}>
+            <td
+              colSpan={firstLine.length + (selection ? 1 : 0)}
+              className={cx("pr-2.5 pb-2.5", selection ? "pl-12.5" : "pl-2.5")}
+            >
+              <dl className="flex flex-wrap gap-x-5 gap-y-1.5 text-sm">
+                {more.map(({ column, shown }) => (
+                  <div key={column.id} className="min-w-0">
+                    <dt className={column.plain ? "sr-only" : "text-xs text-muted"}>
+                      {column.header}
+                    </dt>
+                    <dd className="[overflow-wrap:anywhere]">{shown}</dd>
+                  </div>
+                ))}
+              </dl>
+            </td>
+          </tr>
+        ) : null}
+      </Fragment>
+    );
+  };
   return (
     <div
       className={cx(
@@ -97,6 +171,7 @@ export function DataTable<T>({
       <table
         className={cx("group/table w-full border-collapse text-base", fixed && "table-fixed")}
         data-density={compact ? "compact" : "normal"}
+        aria-rowcount={windowed ? data.length + 1 : undefined}
         aria-label={label}
       >
         <thead>
@@ -139,87 +214,16 @@ export function DataTable<T>({
             ))}
           </tr>
         </thead>
-        <tbody>
-          {data.map((row, index) => {
-            const key = keys[index] as string;
-            const more = below.map((column) => ({ column, shown: column.cell(row) }));
-            const tone = cx(
-              "transition-colors duration-(--quick)",
-              chosen(key) ? "bg-selected" : "hover:bg-hover/60",
-            );
-            return (
-              <Fragment key={key}>
-                <tr
-                  data-testid={rowTestId?.(row)}
-                  className={cx(
-                    "not-first:border-t not-first:border-line",
-                    tone,
-                    onRowClick && "cursor-pointer",
-                  )}
-                  onClick={
-                    onRowClick &&
-                    ((event) => {
-                      const target = event.target as Element;
-                      if (!target.closest("a, button, input, label, [role=dialog]"))
-                        onRowClick(row);
-                    })
-                  }
-                >
-                  {selection ? (
-                    <td className="pl-4">
-                      <Tick
-                        label={`Select ${selection.name(row)}`}
-                        checked={chosen(key)}
-                        onChange={(on) =>
-                          selection.onChange(withKeys(selection.selected, [key], on))
-                        }
-                      />
-                    </td>
-                  ) : null}
-                  {/* Called, not mounted as components: columns created by each render would be new
-                     components each time, and a refresh would lose the focus or a
-                     click. */}
-                  {firstLine.map((column) => (
-                    <td
-                      key={column.id}
-                      className={cx(
-                        compact
-                          ? "px-4 py-0.5"
-                          : dense
-                            ? "px-3 py-1.5"
-                            : "px-4 py-2.5 max-sm:px-2.5",
-                        "align-middle",
-                        column.align === "right" && "text-right",
-                        column.className,
-                      )}
-                    >
-                      {column.cell(row)}
-                    </td>
-                  ))}
-                </tr>
-                {more.length > 0 ? (
-                  <tr className={tone}>
-                    <td
-                      colSpan={firstLine.length + (selection ? 1 : 0)}
-                      className={cx("pr-2.5 pb-2.5", selection ? "pl-12.5" : "pl-2.5")}
-                    >
-                      <dl className="flex flex-wrap gap-x-5 gap-y-1.5 text-sm">
-                        {more.map(({ column, shown }) => (
-                          <div key={column.id} className="min-w-0">
-                            <dt className={column.plain ? "sr-only" : "text-xs text-muted"}>
-                              {column.header}
-                            </dt>
-                            <dd className="[overflow-wrap:anywhere]">{shown}</dd>
-                          </div>
-                        ))}
-                      </dl>
-                    </td>
-                  </tr>
-                ) : null}
-              </Fragment>
-            );
-          })}
-        </tbody>
+        {chunksOf(data.length).map(({ from, to }) => (
+          <RowChunk
+            key={from}
+            windowed={windowed}
+            first={from === 0}
+            count={to - from}
+            columns={firstLine.length + (selection ? 1 : 0)}
+            render={() => data.slice(from, to).map((row, index) => renderRow(row, from + index))}
+          />
+        ))}
       </table>
       {by && total > data.length ? (
         <p role="status" className="border-t border-line px-4 py-2 text-sm text-muted">

@@ -22,6 +22,8 @@ export interface FilterMenu {
   /** The button's text without a choice: "All users". */
   any?: string;
   options: readonly Choice[];
+  /** Why the server’s options are missing. */
+  failure?: string | undefined;
   /** Searches the server beyond `options`: for fields with possibly thousands of values. */
   find?: (text: string) => Found;
 }
@@ -184,6 +186,11 @@ function TermMenu({ menu, chosen, onChoose }: TermMenuProps) {
       }
     >
       <MenuItem onSelect={() => onChoose(null)}>Any</MenuItem>
+      {menu.failure ? (
+        <p role="alert" className="px-2.5 py-1.5 text-sm text-bad">
+          {menu.failure}
+        </p>
+      ) : null}
       {menu.options.map((item) => (
         <MenuItem key={item.value} icon={item.icon} onSelect={() => onChoose(item.value)}>
           {item.text}
@@ -213,8 +220,12 @@ function SearchMenu({
   const id = useId();
   const [open, setOpen] = useState(false);
   const [text, setText] = useState("");
-  const results =
-    useQuery({ ...find(text.trim()), placeholderData: keepPreviousData, enabled: open }).data ?? [];
+  const answer = useQuery({
+    ...find(text.trim()),
+    placeholderData: keepPreviousData,
+    enabled: open,
+  });
+  const results = answer.data ?? [];
   const fixed = [ANY, ...menu.options];
   const options = [
     ...fixed,
@@ -245,6 +256,7 @@ function SearchMenu({
         value={chosen ?? ""}
         options={options}
         onSearch={setText}
+        failure={answer.isLoadingError ? `The search failed: ${answer.error.message}` : undefined}
         onChange={(value) => {
           onChoose(value === "" ? null : value);
           show(false);

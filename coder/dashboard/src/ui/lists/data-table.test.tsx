@@ -135,3 +135,82 @@ it("labels self-explanatory columns for screen readers only", () => {
   expect(screen.getByRole("term")).toHaveClass("sr-only");
   expect(screen.getByRole("definition")).toHaveTextContent("Running");
 });
+
+/** An observer of the parts of a long table; `show` says which are near the screen. */
+class FakeObserver {
+  static all: FakeObserver[] = [];
+  readonly elements = new Set<Element>();
+  readonly #report: (entries: Partial<IntersectionObserverEntry>[]) => void;
+  constructor(report: (entries: Partial<IntersectionObserverEntry>[]) => void) {
+    this.#report = report;
+    FakeObserver.all.push(this);
+  }
+  observe(element: Element): void {
+    this.elements.add(element);
+  }
+  unobserve(element: Element): void {
+    this.elements.delete(element);
+  }
+  disconnect(): void {
+    this.elements.clear();
+  }
+  show(near: (index: number) => boolean): void {
+    this.#report(
+      [...this.elements].map((target, index) => ({
+        target,
+        isIntersecting: near(index),
+        boundingClientRect: { height: 2000 } as DOMRect,
+      })),
+    );
+  }
+}
+
+it("renders only the parts of a long table near the screen", async () => {
+  vi.stubGlobal("IntersectionObserver", FakeObserver);
+  const rows = Array.from({ length: 2000 }, (_, index) => ({ name: `row${index}` }));
+  render(
+    <DataTable
+      label="Many"
+      data={rows}
+      rowKey={(row) => row.name}
+      columns={[
+        { id: "name", header: "Name", cell: (row) => <button type="button">{row.name}</button> },
+      ]}
+    />,
+  );
+  const table = screen.getByRole("table", { name: "Many" });
+  const count = () => within(table).getAllByRole("button").length;
+  expect(count()).toBe(25);
+  expect(table).toHaveAttribute("aria-rowcount", "2001");
+  const observer = FakeObserver.all[0] as FakeObserver;
+  expect(observer.elements.size).toBe(80);
+  act(() => observer.show((index) => index === 20 || index === 21));
+  expect(count()).toBe(50);
+  const row = screen.getByRole("button", { name: "row500" });
+  expect(row.closest("tr")).toHaveAttribute("aria-rowindex", "502");
+  row.focus();
+  act(() => observer.show((index) => index === 0));
+  expect(row).toHaveFocus(); // its part stays
+  expect(count()).toBe(50);
+  row.blur();
+  act(() => observer.show((index) => index === 0));
+  expect(count()).toBe(25);
+  const spaces = table.querySelectorAll("td[style]");
+  expect(spaces).toHaveLength(79);
+  expect((spaces[20] as HTMLElement).style.height).toBe("2000px"); // as high as it was
+});
+
+it("renders a table of 200 rows whole", () => {
+  vi.stubGlobal("IntersectionObserver", FakeObserver);
+  const rows = Array.from({ length: 200 }, (_, index) => ({ name: `row${index}` }));
+  render(
+    <DataTable
+      label="Some"
+      data={rows}
+      rowKey={(row) => row.name}
+      columns={[{ id: "name", header: "Name", cell: (row) => row.name }]}
+    />,
+  );
+  expect(screen.getAllByRole("row")).toHaveLength(201);
+  expect(screen.getByRole("table")).not.toHaveAttribute("aria-rowcount");
+});

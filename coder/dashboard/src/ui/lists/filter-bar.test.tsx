@@ -1,3 +1,4 @@
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { act, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { MemoryRouter } from "react-router";
@@ -89,4 +90,47 @@ it.each([
   settle();
   expect(onChangeMock).toHaveBeenCalledTimes(1);
   expect(screen.getByRole("searchbox")).toHaveValue(expected);
+});
+
+it("says that the search of a menu failed", async () => {
+  vi.useRealTimers();
+  const find = () => ({
+    queryKey: ["users"],
+    queryFn: () => Promise.reject(new Error("Database is busy.")),
+  });
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  render(
+    <QueryClientProvider client={client}>
+      <MemoryRouter>
+        <FilterBar
+          label="Search things"
+          placeholder=""
+          filter=""
+          onChange={() => undefined}
+          menus={[{ term: "owner", label: "Owner", options: [], find }]}
+        />
+      </MemoryRouter>
+    </QueryClientProvider>,
+  );
+  fireEvent.click(screen.getByRole("button", { name: "Owner" }));
+  expect(await screen.findByRole("alert")).toHaveTextContent(
+    "The search failed: Database is busy.",
+  );
+  expect(screen.queryByText("No results")).toBeNull();
+});
+
+it("says that the options of a menu failed to load", () => {
+  render(
+    <MemoryRouter>
+      <FilterBar
+        label="Search things"
+        placeholder=""
+        filter=""
+        onChange={() => undefined}
+        menus={[{ ...STATUS, failure: "Failed to load." }]}
+      />
+    </MemoryRouter>,
+  );
+  fireEvent.keyDown(screen.getByRole("button", { name: "Status" }), { key: "Enter" });
+  expect(screen.getByText("Failed to load.")).toBeVisible();
 });

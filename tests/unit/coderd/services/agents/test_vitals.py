@@ -82,12 +82,14 @@ async def test_health_indicators_and_permissions() -> None:
         async with connected_agent(scene):
             await eventually(lambda: _status(scene, "connected"))
             reading = {"disk_used": 99, "disk_total": 100, "memory_used": 1, "memory_total": 4, "load": 0.1, "cores": 2}
-            assert await report(scene, **reading, uptime_s=86400.0, direct=0, relayed=1) == 204
+            more = {"uptime_s": 86400.0, "reboot_pending": True, "direct": 0, "relayed": 1}
+            assert await report(scene, **reading, **more) == 204
             indicators = await indicators_of(scene)
             assert indicators["host"]["status"] == "bad" and indicators["path"]["status"] == "warning"
             values = {value["name"]: value for value in indicators["host"]["values"]}
             assert values["disk"]["status"] == "bad" and values["disk"]["age_seconds"] < 60
             assert values["memory"]["status"] == "good"
+            assert (values["pending reboot"]["value"], values["pending reboot"]["status"]) == ("yes", "warning")
             assert await report(scene, disk_used=-1, disk_total=100) == 204
             values_by_name = {value["name"]: value for value in (await indicators_of(scene))["host"]["values"]}
             assert values_by_name["disk"]["status"] == "unknown"

@@ -9,7 +9,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 from uuid import UUID
@@ -188,7 +188,10 @@ async def test_user_revokes_application() -> None:
             "/api/v2/oauth2-provider/apps?user_id="
             + (await it.world.get("/api/v2/users/me", token=it.user_token)).json()["id"]
         )
-        assert [app["id"] for app in (await it.world.get(mine, token=it.user_token)).json()] == [it.app_id]
+        (app,) = (await it.world.get(mine, token=it.user_token)).json()
+        assert (app["id"], datetime.fromisoformat(app["last_used"]).tzinfo) == (it.app_id, UTC)
+        (listed,) = (await it.world.get("/api/v2/oauth2-provider/apps")).json()
+        assert "last_used" not in listed, "it is of one user"
         taken = await it.world.delete(f"/oauth2/tokens?client_id={it.app_id}", token=it.user_token)
         assert taken.status_code == 204
         assert await it.me(tokens["access_token"]) == 401

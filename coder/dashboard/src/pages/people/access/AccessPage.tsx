@@ -227,7 +227,17 @@ function Review({ user }: { user: User }) {
           }
         </Part>
         <Part title="OAuth2 consents" part={apps} hidden={hiddenConsents} empty="No application.">
-          {(list) => list.map((app) => ({ key: app.id, name: app.name, note: app.callback_url }))}
+          {(list) =>
+            list.map((app) => ({
+              key: app.id,
+              name: app.name,
+              note: (
+                <>
+                  {app.callback_url} · {used(app.last_used ?? null)}
+                </>
+              ),
+            }))
+          }
         </Part>
       </Stack>
       <RevokeAll

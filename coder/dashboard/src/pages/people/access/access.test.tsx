@@ -57,7 +57,10 @@ const ANSWERS: Answers = {
   ],
   "GET /api/v2/users/b/sessions": [{ id: "s", user_agent: "", ip_address: "192.0.2.1" }],
   "GET /api/v2/users/b/wireguard-clients": new Refusal(403, "Forbidden."),
-  "GET /api/v2/oauth2-provider/apps": [{ id: "a", name: "Portal", callback_url: "https://p" }],
+  "GET /api/v2/oauth2-provider/apps": [
+    { id: "a", name: "Portal", callback_url: "https://p", last_used: "2020-01-01T00:00:00Z" },
+    { id: "c", name: "Robot", callback_url: "https://r" },
+  ],
   "PUT /api/v2/users/b/status/suspend": {},
   "DELETE /api/v2/users/b/keys/s": {},
   "DELETE /api/v2/users/b/keys/t": {},
@@ -188,4 +191,12 @@ it("says that more workspaces are shared than it lists", async () => {
   const shared = { id: "w", name: "box", owner_name: "ana", last_used_at: "" };
   opened({ "GET /api/v2/workspaces": { workspaces: [shared], count: 240 } });
   expect(await screen.findAllByText(/^1 of 240 shown/)).toHaveLength(2);
+});
+
+it("shows the last use of consents", async () => {
+  opened();
+  const consents = within(await screen.findByRole("region", { name: "OAuth2 consents" }));
+  const portal = await consents.findByText("Portal");
+  expect(portal.closest("li")).toHaveTextContent(/https:\/\/p · last used \d+ years ago/);
+  expect(consents.getByText("Robot").closest("li")).toHaveTextContent("https://r · never used");
 });

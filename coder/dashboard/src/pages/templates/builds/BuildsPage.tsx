@@ -1,149 +1,114 @@
-// How a template's versions do: success, build time, agents that never connect, and the commonest errors.
+// How a template's versions do: success, times by stage, the commonest errors, agents that never
+// connected, and the builds behind the figures.
 import { useQuery } from "@tanstack/react-query";
 import { Hammer } from "lucide-react";
+import { useSearchParams } from "react-router";
 
-import { allMatching, MOST } from "../../../features/workspace/all-matching";
-import { duration } from "../../../lib/time";
+import { templateBuildReport } from "../../../api/queries/templates";
+import type { TemplateBuildReport } from "../../../api/types";
 import { counted } from "../../../lib/words";
-import { Tag } from "../../../ui/Badge";
 import { Card, Section } from "../../../ui/Card";
 import { Empty } from "../../../ui/Empty";
 import { Failure } from "../../../ui/Failure";
-import { DataTable, type Column } from "../../../ui/lists/DataTable";
+import { SelectField } from "../../../ui/forms/Field";
 import { SkeletonRows } from "../../../ui/Loading";
-import { Stack, TextLink } from "../../../ui/Page";
+import { Stack } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import { useTemplateContext } from "../TemplateLayout";
-import { commonErrors, reportVersions, type VersionReport } from "./builds";
-
-const ERRORS = 10;
-const LINKS = 5;
+import { Builds } from "./Builds";
+import { Errors } from "./Errors";
+import { StageTimes } from "./StageTimes";
+import { Versions } from "./Versions";
 
 export function BuildsPage() {
   const { template } = useTemplateContext();
   useTitle(template.name, "Builds");
-  const query = `template:${template.name} organization:${template.organization_name}`;
-  const list = useQuery({
-    queryKey: ["workspaces", query, "all"],
-    queryFn: () => allMatching(query),
-    staleTime: 60_000,
-  });
-  if (list.isPending) return <SkeletonRows rows={3} />;
-  if (list.isLoadingError) return <Failure error={list.error} retry={() => void list.refetch()} />;
-  const reports = reportVersions(list.data, template.active_version_id);
-  const errors = commonErrors(list.data);
-  if (reports.length === 0)
-    return (
-      <Card>
-        <Empty icon={Hammer} title="No builds yet">
-          Versions appear here with their success rate once workspaces are built from them.
-        </Empty>
-      </Card>
-    );
+  const report = useQuery(templateBuildReport(template.id));
+  if (report.isPending) return <SkeletonRows rows={3} />;
+  if (report.isLoadingError)
+    return <Failure error={report.error} retry={() => void report.refetch()} />;
+  return report.data.versions.length === 0 ? (
+    <Card>
+      <Empty icon={Hammer} title="No builds in the last 30 days">
+        Versions appear here with their success rate once workspaces are built from them.
+      </Empty>
+    </Card>
+  ) : (
+    <Report report={report.data} />
+  );
+}
+
+function Report({ report }: { report: TemplateBuildReport }) {
+  const [params, setParams] = useSearchParams();
+  const choose = (version: string) => setParams({ version }, { replace: true });
+  const chosen =
+    report.versions.find((version) => version.template_version_id === params.get("version")) ??
+    report.versions[0];
+  const builds = report.latest.filter(
+    (build) => build.template_version_id === chosen?.template_version_id,
+  );
   return (
     <Stack>
       <Section
         title="Versions"
         description={
-          list.data.length >= MOST
-            ? `From the latest build of ${MOST} workspaces that you may see.`
-            : `From the latest build of ${counted(list.data.length, "workspace")} that you may see.`
+          report.limited
+            ? `From the latest ${report.builds} builds.`
+            : `From ${counted(report.builds, "build")} of the last 30 days.`
         }
         padded={false}
       >
-        <DataTable
-          label="Versions"
-          bare
-          data={reports}
-          columns={COLUMNS}
-          rowKey={(report) => report.version}
-        />
+        <Versions versions={report.versions} onChoose={choose} />
       </Section>
-      <Section title="Commonest errors" padded={false}>
-        {errors.length === 0 ? (
-          <p className="px-5 py-4 text-muted">No latest build failed.</p>
-        ) : (
-          <ul className="divide-y divide-line">
-            {errors.slice(0, ERRORS).map(({ text, workspaces }) => (
-              <li key={text} className="px-5 py-2.5">
-                <p className="[overflow-wrap:anywhere]">
-                  <span className="mr-2 text-muted tabular-nums">{workspaces.length}×</span>
-                  {text}
-                </p>
-                <p className="flex flex-wrap gap-x-3 text-sm text-muted">
-                  {workspaces.slice(0, LINKS).map((workspace) => (
-                    <TextLink
-                      key={workspace.id}
-                      to={`/@${workspace.owner_name}/${workspace.name}/builds/${workspace.latest_build.build_number}`}
-                    >
-                      {workspace.owner_name}/{workspace.name}
-                    </TextLink>
-                  ))}
-                  {workspaces.length > LINKS ? `${workspaces.length - LINKS} more` : null}
-                </p>
-              </li>
-            ))}
-          </ul>
-        )}
+      {chosen ? (
+        <Section
+          title="Times by stage"
+          description="Successful starts, half (p50) and 95 % (p95) of which took at most so long."
+          padded={false}
+          actions={
+            <SelectField
+              label="Version"
+              hideLabel
+              value={chosen.template_version_id}
+              options={report.versions.map(
+                (version) => [version.template_version_id, version.template_version_name] as const,
+              )}
+              onChange={choose}
+            />
+          }
+        >
+          <StageTimes stages={chosen.stages} />
+        </Section>
+      ) : null}
+      <Section
+        title="Commonest errors"
+        description="Of workspaces that you may see."
+        padded={false}
+      >
+        <Errors errors={report.errors} />
       </Section>
+      {report.unconnected.length > 0 ? (
+        <Section
+          title="Agents that never connected"
+          description="The build succeeded, but its agent did not connect within its time."
+          padded={false}
+        >
+          <Builds label="Agents that never connected" builds={report.unconnected} />
+        </Section>
+      ) : null}
+      {chosen ? (
+        <Section
+          title={`Latest builds of ${chosen.template_version_name}`}
+          description="Among the template’s 100 latest, of workspaces that you may see."
+          padded={false}
+        >
+          {builds.length === 0 ? (
+            <p className="px-5 py-4 text-muted">None of the latest builds is of this version.</p>
+          ) : (
+            <Builds label="Latest builds" builds={builds} />
+          )}
+        </Section>
+      ) : null}
     </Stack>
   );
 }
-
-const time = (ms: number | null) => (
-  <span className="text-muted tabular-nums">{ms === null ? "-" : duration(ms)}</span>
-);
-
-const COLUMNS: readonly Column<VersionReport>[] = [
-  {
-    id: "version",
-    header: "Version",
-    width: "30%",
-    cell: (report) => (
-      <span className="font-medium [overflow-wrap:anywhere]">
-        {report.name} {report.active ? <Tag tone="accent">Active</Tag> : null}
-      </span>
-    ),
-  },
-  {
-    id: "success",
-    header: "Succeeded",
-    width: "20%",
-    sort: (report) => (report.ended === 0 ? 2 : report.failed / report.ended),
-    cell: ({ ended, failed }) =>
-      ended === 0 ? (
-        <span className="text-muted">-</span>
-      ) : (
-        <span className={failed > 0 ? "text-bad" : "text-good"}>
-          {Math.round(((ended - failed) / ended) * 100)} %{" "}
-          <span className="text-sm text-muted">of {ended}</span>
-        </span>
-      ),
-  },
-  {
-    id: "p50",
-    header: "Build time p50",
-    align: "right",
-    extra: true,
-    width: "15%",
-    cell: (report) => time(report.p50),
-  },
-  {
-    id: "p95",
-    header: "p95",
-    align: "right",
-    extra: true,
-    width: "13%",
-    cell: (report) => time(report.p95),
-  },
-  {
-    id: "unconnected",
-    header: "Never connected",
-    align: "right",
-    extra: true,
-    width: "22%",
-    cell: ({ unconnected }) => (
-      <span className={unconnected > 0 ? "text-warn" : "text-muted"}>{unconnected}</span>
-    ),
-  },
-];

@@ -1,11 +1,12 @@
 // The editor of a template's files: changes, a build with its log, publishing. Leaving with changes
 // needs confirmation.
 import { useQueryClient } from "@tanstack/react-query";
-import { Ban, Hammer, Rocket } from "lucide-react";
+import { Ban, FlaskConical, Hammer, Rocket } from "lucide-react";
 import { useEffect, useMemo, useState } from "react";
 import { useBlocker, useNavigate } from "react-router";
 
 import { patch, seg } from "../../../api/client";
+import { useWorkspaceOwners } from "../../../api/permissions";
 import type { Template, TemplateVersion } from "../../../api/types";
 import { StatusText } from "../../../ui/Badge";
 import { Button, ButtonLink } from "../../../ui/Button";
@@ -31,6 +32,7 @@ import { Made, Variables } from "./Output";
 import { EditorFiles } from "./EditorFiles";
 import { NameDialog } from "./NameDialog";
 import { Publish } from "./PublishDialog";
+import { TestRunDialog } from "./TestRunDialog";
 import { useEditedFiles } from "./useEditedFiles";
 
 export function Editor({
@@ -54,7 +56,9 @@ export function Editor({
   const [building, setBuilding] = useState(false);
   const [failure, setFailure] = useState<Error | null>(null);
   const [tab, setTab] = useState("log");
-  const [dialog, setDialog] = useState<"new" | "rename" | "delete" | "publish" | null>(null);
+  const [dialog, setDialog] = useState<"new" | "rename" | "delete" | "publish" | "test" | null>(
+    null,
+  );
   // If another version becomes active meanwhile, the user is warned before publishing.
   const [active] = useState(template.active_version_id);
   const buildEnded =
@@ -119,6 +123,8 @@ export function Editor({
     );
   const ready = !dirty && !building && version.id !== base.id && version.job.status === "succeeded";
   const publishable = ready || (!published && version.job.status === "succeeded" && !dirty);
+  const mayCreate = useWorkspaceOwners(template.organization_id).self;
+  const testable = mayCreate && !dirty && !building && version.job.status === "succeeded";
   const home = templatePath(template);
   const list = (
     <Problems problems={problems} has={(file) => current.has(file)} onShow={edited.showPlace} />
@@ -156,6 +162,11 @@ export function Editor({
             {building && version.id !== base.id ? (
               <Button icon={<Ban />} onClick={() => void cancel()}>
                 Cancel build
+              </Button>
+            ) : null}
+            {testable ? (
+              <Button icon={<FlaskConical />} onClick={() => setDialog("test")}>
+                Test
               </Button>
             ) : null}
             <TagEditor tags={tags} onChange={setTags} />
@@ -254,6 +265,9 @@ export function Editor({
       >
         The file is removed from the next build. Existing versions keep it.
       </Confirm>
+      {dialog === "test" ? (
+        <TestRunDialog template={template} version={version} onClose={() => setDialog(null)} />
+      ) : null}
       {dialog === "publish" ? (
         <Publish
           template={template}

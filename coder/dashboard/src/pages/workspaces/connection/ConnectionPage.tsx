@@ -2,7 +2,7 @@
 // thing to do.
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { ArrowLeftRight, Gauge, Monitor, RefreshCw, Server, SquareTerminal } from "lucide-react";
-import type { ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { useSearchParams } from "react-router";
 
 import { PRIMARY, useChosenProxy } from "../../../api/app-base";
@@ -20,9 +20,12 @@ import { Skeleton } from "../../../ui/Loading";
 import { PageHead, Stack } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import { workspacePath } from "../paths";
+import { useMayConnect } from "../useMayConnect";
 import { useWorkspace } from "../useWorkspace";
 import { diagnose, numberOf, type Finding } from "./diagnose";
 import { NetworkDetails } from "./NetworkDetails";
+import type { Speed } from "./speed";
+import { SpeedTest } from "./SpeedTest";
 
 const MEASURE_MS = 60_000;
 
@@ -104,6 +107,8 @@ const nameOf = (region: Region) =>
 
 function Connection({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const { measured, current, busy, again } = useRegions();
+  const mayConnect = useMayConnect(workspace);
+  const [speed, setSpeed] = useState<Speed | null>(null);
   const answer = useQuery(agentHealthIndicators(agent.id));
   const lights = answer.data ?? null;
   const direct = useQuery(agentConnection(agent.id)).data;
@@ -120,6 +125,7 @@ function Connection({ workspace, agent }: { workspace: Workspace; agent: Workspa
     lights,
     browserMs,
     nearer: nearest?.ms ? { name: nameOf(nearest.region), ms: nearest.ms } : null,
+    speed,
     directDisabled: direct?.disable_direct_connections === true,
   });
   return (
@@ -158,6 +164,9 @@ function Connection({ workspace, agent }: { workspace: Workspace; agent: Workspa
       <Section title="What to do">
         {known ? <Findings findings={findings} /> : <Skeleton className="h-12" />}
       </Section>
+      {mayConnect && agent.status === "connected" ? (
+        <SpeedTest agent={agent} onMeasured={setSpeed} />
+      ) : null}
       <NetworkDetails workspace={workspace} agent={agent} lights={lights} />
     </Stack>
   );

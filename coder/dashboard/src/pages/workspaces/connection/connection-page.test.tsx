@@ -1,7 +1,8 @@
 import { screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
 import { expect, it, vi } from "vitest";
 
-import { SignedIn, visit } from "../../../test/world";
+import { Refusal, SignedIn, visit, type Answers } from "../../../test/world";
 import { ConnectionPage } from "./ConnectionPage";
 
 const { measured } = vi.hoisted(() => ({ measured: new Map<string, number | null>() }));
@@ -30,7 +31,11 @@ const reading = (name: string, value: string) => ({
   age_seconds: 1,
 });
 
-function open(ms: Readonly<Record<string, number | null>>, agents: readonly object[] = [AGENT]) {
+function open(
+  ms: Readonly<Record<string, number | null>>,
+  agents: readonly object[] = [AGENT],
+  answers: Answers = {},
+) {
   measured.clear();
   for (const [address, value] of Object.entries(ms)) measured.set(address, value);
   const light = { status: "good", values: [] };
@@ -68,6 +73,7 @@ function open(ms: Readonly<Record<string, number | null>>, agents: readonly obje
           values: [reading("way", "1 direct"), reading("round trip", "12 ms to the server")],
         },
       },
+      ...answers,
     },
   );
 }
@@ -100,4 +106,38 @@ it("says that a part has not been measured", async () => {
 it("has nothing to measure without an agent", async () => {
   open({}, []);
   expect(await screen.findByRole("heading", { name: "This workspace has no agent" })).toBeVisible();
+});
+
+const SPEED = "/api/v2/workspaceagents/a/speedtest";
+
+it("measures the speed and names the narrow part", async () => {
+  open({ [ORIGIN]: 10 }, [AGENT], {
+    [`GET ${SPEED}/payload`]: new Uint8Array(1),
+    [`POST ${SPEED}/payload`]: {},
+    [`POST ${SPEED}`]: { mbits: 0.01, via: "relay" },
+  });
+  await userEvent.click(await screen.findByRole("button", { name: "Run speed test" }));
+  const region = within(screen.getByRole("region", { name: "Speed test" }));
+  expect(await region.findAllByText("0.0 Mbit/s")).toHaveLength(2);
+  expect(region.getByText(/through its own relay/)).toBeVisible();
+  const advice = within(screen.getByRole("region", { name: "What to do" }));
+  expect(advice.getByText(/The machine’s line is the narrow part/)).toBeVisible();
+  expect(advice.getByText(/Allow outgoing UDP on the machine’s network/)).toBeVisible();
+});
+
+it("says why the speed test failed", async () => {
+  open({ [ORIGIN]: 10 }, [AGENT], {
+    [`GET ${SPEED}/payload`]: new Uint8Array(1),
+    [`POST ${SPEED}/payload`]: {},
+    [`POST ${SPEED}`]: new Refusal(409, "Another speed test is running."),
+  });
+  await userEvent.click(await screen.findByRole("button", { name: "Run speed test" }));
+  expect(await screen.findByText("Another speed test is running.")).toBeVisible();
+  expect(screen.getByText("The speed test failed: Agent to server")).toBeVisible();
+});
+
+it("offers no speed test of an agent that is away", async () => {
+  open({ [ORIGIN]: 10 }, [{ ...AGENT, status: "disconnected" }]);
+  expect(await screen.findByText("The agent is not connected")).toBeVisible();
+  expect(screen.queryByRole("button", { name: "Run speed test" })).toBeNull();
 });

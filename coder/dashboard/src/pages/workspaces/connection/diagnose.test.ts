@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import type { AgentLights, LightValue } from "../../../api/types";
 import { diagnose, numberOf, type Measured } from "./diagnose";
+import type { Speed } from "./speed";
 
 const value = (name: string, text: string, status: LightValue["status"] = "good"): LightValue => ({
   name,
@@ -25,14 +26,31 @@ const measured = (change: Partial<Measured> = {}): Measured => ({
   lights: lights(FINE),
   browserMs: 20,
   nearer: null,
+  speed: null,
   directDisabled: false,
   ...change,
+});
+const speed = (browser: number, agent: number): Speed => ({
+  browser: { down: browser, up: 90 },
+  agent: { down: 90, up: agent },
+  via: "direct",
 });
 const titles = (change?: Partial<Measured>) => diagnose(measured(change)).map((item) => item.title);
 
 describe("diagnosis", () => {
   it.each([
     ["a fast connection", {}, []],
+    ["a fast line", { speed: speed(80, 60) }, []],
+    [
+      "a slow line of the browser",
+      { speed: speed(3, 60) },
+      ["Your own line is the narrow part: 3.0 Mbit/s between this browser and the server"],
+    ],
+    [
+      "a slow line of the machine",
+      { speed: speed(80, 0.4) },
+      ["The machine’s line is the narrow part: 0.4 Mbit/s between the server and the machine"],
+    ],
     [
       "an agent that is away",
       { agent: { status: "disconnected", lifecycle_state: "ready" } },

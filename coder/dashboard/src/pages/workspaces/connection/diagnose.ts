@@ -3,6 +3,7 @@
 import type { AgentLights, WorkspaceAgent } from "../../../api/types";
 import type { Tone } from "../../../ui/Badge";
 import { readingOf, wayOf } from "../fleet/fleet";
+import { speedText, type Speed } from "./speed";
 
 export interface Measured {
   agent: Pick<WorkspaceAgent, "status" | "lifecycle_state">;
@@ -12,6 +13,8 @@ export interface Measured {
   browserMs: number | null;
   /** A proxy that answers this browser faster. */
   nearer: { name: string; ms: number } | null;
+  /** The result of a speed test; null without one. */
+  speed: Speed | null;
   /** The deployment allows relayed connections only. */
   directDisabled: boolean;
 }
@@ -25,6 +28,8 @@ export interface Finding {
 
 /** From here on a person notices the delay of each key. */
 export const NOTICED_MS = 150;
+/** Below this, files and pages take noticeably long. */
+export const NARROW_MBITS = 10;
 /** A nearer proxy is worth changing to if it saves this much. */
 export const WORTH_MS = 30;
 
@@ -94,6 +99,34 @@ function farAgent(roundTrip: number | null): Finding[] {
     : [];
 }
 
+/** The leg that is narrow: the slower one, if it is slow. */
+function narrowLeg(speed: Speed | null): Finding[] {
+  if (speed === null) return [];
+  const [browser, agent] = [speed.browser, speed.agent].map(({ down, up }) =>
+    Math.min(down, up),
+  ) as [number, number];
+  if (Math.min(browser, agent) >= NARROW_MBITS) return [];
+  return browser <= agent
+    ? [
+        {
+          tone: "warn",
+          title: `Your own line is the narrow part: ${speedText(browser)} between this browser and the server`,
+          advice:
+            "Try another network, without Wi-Fi or VPN, or a workspace proxy near you: the machine’s line is faster.",
+        },
+      ]
+    : [
+        {
+          tone: "warn",
+          title: `The machine’s line is the narrow part: ${speedText(agent)} between the server and the machine`,
+          advice:
+            speed.via === "relay"
+              ? "Allow outgoing UDP on the machine’s network, so that the server reaches it without the relay."
+              : "Check the machine’s network and what else uses it: your own line is faster.",
+        },
+      ];
+}
+
 function relayed({ lights, directDisabled }: Measured): Finding[] {
   if (directDisabled)
     return [
@@ -148,6 +181,7 @@ export function diagnose(measured: Measured): Finding[] {
           },
         ]
       : []),
+    ...narrowLeg(measured.speed),
     ...farServer(measured),
     ...farAgent(numberOf(lights, "round trip")),
     ...relayed(measured),

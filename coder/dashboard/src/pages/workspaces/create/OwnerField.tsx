@@ -19,10 +19,11 @@ export function OwnerField({
 }) {
   const me = useMe();
   const [text, setText] = useState("");
-  const results = useQuery({
+  const answer = useQuery({
     queryKey: ["users", "search", text],
     queryFn: () => get<GetUsersResponse>(withQuery("/api/v2/users", { q: text, limit: 25 })),
-  }).data?.users ?? [me];
+  });
+  const results = answer.data?.users ?? [me];
   const users = results.some((user) => user.id === value.id)
     ? results
     : [me, ...results.filter((user) => user.id !== me.id)];
@@ -32,6 +33,7 @@ export function OwnerField({
       value={value.id}
       onChange={(id) => onChange(users.find((user) => user.id === id) ?? me)}
       onSearch={setText}
+      failure={answer.isLoadingError ? `The search failed: ${answer.error.message}` : undefined}
       options={users.map((user) => ({
         value: user.id,
         text: user.username,

@@ -1,6 +1,6 @@
 // Actions on the selected machines of the fleet.
 import { useQueryClient } from "@tanstack/react-query";
-import { ClipboardCopy, RotateCw } from "lucide-react";
+import { CircleArrowUp, ClipboardCopy, RotateCw } from "lucide-react";
 import { useState } from "react";
 
 import { get, post, seg } from "../../../api/client";
@@ -13,12 +13,14 @@ import { toast } from "../../../ui/toast";
 import { useListRights } from "../rights";
 import { Commands } from "./Commands";
 import { attachScript, loadCommands, type Loaded, type Machine } from "./fleet";
+import { UpgradeDialog } from "./UpgradeDialog";
 
 /** The selection's actions: a bar of fixed height, so that nothing below it moves. */
 export function Bulk({ machines, onDone }: { machines: readonly Machine[]; onDone: () => void }) {
   const queries = useQueryClient();
   const rights = useListRights();
   const [rotating, setRotating] = useState(false);
+  const [upgrading, setUpgrading] = useState<readonly Machine[] | null>(null);
   const [busy, setBusy] = useState(false);
   const own = machines.filter(({ workspace }) => rights(workspace).update);
   const [shown, setShown] = useState<{ title: string; loaded: Loaded } | null>(null);
@@ -68,6 +70,14 @@ export function Bulk({ machines, onDone }: { machines: readonly Machine[]; onDon
           >
             Rotate tokens…
           </Button>
+          <Button
+            size="sm"
+            icon={<CircleArrowUp />}
+            disabled={own.length === 0}
+            onClick={() => setUpgrading(own)}
+          >
+            Upgrade agents…
+          </Button>
         </div>
       ) : null}
       <Confirm
@@ -86,6 +96,15 @@ export function Bulk({ machines, onDone }: { machines: readonly Machine[]; onDon
           <p>{machines.length - own.length} of the selected you may not change: left out.</p>
         ) : null}
       </Confirm>
+      {upgrading ? (
+        <UpgradeDialog
+          machines={upgrading}
+          onClose={() => {
+            setUpgrading(null);
+            void queries.invalidateQueries({ queryKey: ["workspaces"] });
+          }}
+        />
+      ) : null}
       {shown ? (
         <Commands
           {...shown}

@@ -1,10 +1,11 @@
 // All attached machines in one table.
 import { Plus, Server } from "lucide-react";
+import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
-import { MOST } from "../../../features/workspace/all-matching";
+import { allMatching, MOST, unique } from "../../../features/workspace/all-matching";
 import { countedAtStart } from "../../../lib/words";
-import { ButtonLink } from "../../../ui/Button";
+import { Button, ButtonLink } from "../../../ui/Button";
 import { Empty } from "../../../ui/Empty";
 import { Failure } from "../../../ui/Failure";
 import { Checkbox } from "../../../ui/forms/Toggle";
@@ -15,9 +16,10 @@ import { SkeletonRows } from "../../../ui/Loading";
 import { Notice } from "../../../ui/Notice";
 import { PageHead } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
+import { toast } from "../../../ui/toast";
 import { RightsOfList } from "../rights";
 import { Bulk } from "./Bulk";
-import { concerns, machineKey } from "./fleet";
+import { concerns, FLEET, machineKey, machinesOf, type Machine } from "./fleet";
 import { COLUMNS } from "./fleet-columns";
 import { PAGE, useFleet } from "./useFleet";
 
@@ -31,13 +33,39 @@ export function FleetPage() {
   );
   const shown = attention ? machines.filter((machine) => concerns(machine).length > 0) : machines;
   const [selected, setSelected] = useState<Selected>({});
+  const [others, setOthers] = useState<readonly Machine[]>([]); // of other pages, after "select all"
+  const [busy, setBusy] = useState(false);
+  const queries = useQueryClient();
+  const known = new Map([...others, ...shown].map((machine) => [machineKey(machine), machine]));
+  const chosen = [...known.values()].filter((machine) => selected[machineKey(machine)]);
+  const clear = () => {
+    setSelected({});
+    setOthers([]);
+  };
+  const selectAll = async () => {
+    setBusy(true);
+    try {
+      const all = await queries.fetchQuery({
+        queryKey: ["workspaces", FLEET, "all"],
+        queryFn: () => allMatching(FLEET),
+      });
+      const found = machinesOf(all).map((machine) => ({ ...machine, lights: null }));
+      setOthers(found);
+      setSelected(Object.fromEntries(found.map((machine) => [machineKey(machine), true as const])));
+    } catch (failure) {
+      toast.failed("Failed to load all machines", failure);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const isPageChosen = shown.length > 0 && shown.every((machine) => selected[machineKey(machine)]);
   const attach = (
     <ButtonLink variant="primary" to="/workspaces/attach" icon={<Plus />}>
       Attach a machine
     </ButtonLink>
   );
   return (
-    <RightsOfList list={workspaces ?? []}>
+    <RightsOfList list={unique([...(workspaces ?? []), ...others.map((item) => item.workspace)])}>
       <PageHead
         title="Fleet"
         crumbs={[["Workspaces", "/workspaces"], ["Fleet"]]}
@@ -54,13 +82,19 @@ export function FleetPage() {
           checked={attention}
           onChange={(on) => {
             setAttention(on);
-            setSelected({});
+            clear();
           }}
         />
-        <Bulk
-          machines={shown.filter((machine) => selected[machineKey(machine)])}
-          onDone={() => setSelected({})}
-        />
+        <div className="flex flex-wrap items-center gap-2">
+          {!attention && isPageChosen && chosen.length < Math.min(count ?? 0, MOST) ? (
+            <Button size="sm" variant="quiet" busy={busy} onClick={() => void selectAll()}>
+              {(count ?? 0) <= MOST
+                ? `Select all ${count} attached machines`
+                : `Select the first ${MOST}`}
+            </Button>
+          ) : null}
+          <Bulk machines={chosen} onDone={clear} />
+        </div>
       </div>
       {error ? (
         <Failure error={error} retry={retry} />
@@ -107,7 +141,8 @@ export function FleetPage() {
             }
           />
           <p className="mt-2 text-sm text-muted">
-            “-” and “Unknown” mean that no reading is known. Agents do not report pending reboots.
+            “-” and “Unknown” mean that no reading is known. Debian, Ubuntu and Windows tell whether
+            a reboot is pending.
           </p>
           {attention ? null : (
             <Pager
@@ -116,7 +151,7 @@ export function FleetPage() {
               size={PAGE}
               total={count ?? 0}
               onChange={(next) => {
-                setSelected({});
+                clear();
                 show("", next);
               }}
             />

@@ -20,6 +20,8 @@ const WAYS = {
   unknown: ["idle", "Unknown"],
 } as const;
 
+const PENDING: Readonly<Record<string, string>> = { yes: "reboot pending", no: "none pending" };
+
 /** The cell of a reading; the element says unknown if there is none. */
 const reading = (part: "host" | "agent", name: string) =>
   function ReadingCell({ lights }: Machine) {
@@ -112,5 +114,24 @@ export const COLUMNS: readonly Column<Machine>[] = [
   { id: "disk", header: "Disk", extra: true, width: "11%", cell: reading("host", "disk") },
   { id: "memory", header: "Memory", extra: true, width: "10%", cell: reading("host", "memory") },
   { id: "clock", header: "Clock", extra: true, width: "8%", cell: reading("host", "clock") },
-  { id: "reboot", header: "Rebooted", extra: true, width: "10%", cell: reading("host", "reboot") },
+  {
+    id: "reboot",
+    header: "Rebooted",
+    extra: true,
+    width: "10%",
+    cell: ({ lights }) => {
+      const booted = readingOf(lights, "host", "reboot");
+      const pending = readingOf(lights, "host", "pending reboot");
+      return (
+        <>
+          <StatusText tone={TONES[booted.status]} quiet>
+            {booted.text}
+          </StatusText>
+          <p className={pending.status === "warning" ? "text-sm text-warn" : "text-sm text-muted"}>
+            {PENDING[pending.text] ?? "pending: unknown"}
+          </p>
+        </>
+      );
+    },
+  },
 ];

@@ -71,7 +71,7 @@ export function concerns({ agent, lights }: Machine): string[] {
   for (const part of ["host", "agent", "path"] as const)
     for (const value of lights?.[part].values ?? [])
       if (value.name !== "heartbeat" && (value.status === "bad" || value.status === "warning"))
-        found.push(`${value.name} ${value.value}`);
+        found.push(value.name === "pending reboot" ? value.name : `${value.name} ${value.value}`);
   return found;
 }
 

@@ -7,6 +7,7 @@ the server. The client measures the bytes written to (or read from) the stream e
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass
 from typing import Literal
@@ -17,6 +18,8 @@ from coder.base.errors import CoderError
 
 VERSION = 2
 BLOCK = 2 << 20
+PIECE = 64 << 10
+"""Bytes of a send in a short test: on a slow line a whole block would outlast it."""
 MAX_LINE = 4096
 INTERVAL = 1.0
 "Seconds per line of the result, as in Tailscale's tool."
@@ -65,10 +68,13 @@ class _Meter:
         self._cut, self._since = now, 0
 
 
-async def run_speedtest(stream: trio.abc.HalfCloseableStream, direction: Direction, seconds: float) -> list[Interval]:
+async def run_speedtest(
+    stream: trio.abc.HalfCloseableStream, direction: Direction, seconds: float, most: float = math.inf
+) -> list[Interval]:
     """Run a test over a new stream to the agent's speed test port. Return its intervals; the last is the total.
 
-    Raise CoderError if the agent rejects the test or disconnects before it starts.
+    With `most`, the test ends after about so many bytes, and at the latest a second after `seconds`. Raise CoderError
+    if the agent rejects the test or disconnects before it starts.
     """
     async with stream:
         try:
@@ -77,9 +83,12 @@ async def run_speedtest(stream: trio.abc.HalfCloseableStream, direction: Directi
             raise CoderError("speedtest", "the agent ended the speed test before it began") from error
         meter = _Meter(trio.current_time())
         # The server's time starts at the same moment; the protocol's timeout is four times the test's length.
-        with trio.move_on_after(4 * seconds):
+        with trio.move_on_after(4 * seconds if math.isinf(most) else seconds + 1):
             try:
-                await (_download(stream, meter, rest) if direction == "down" else _upload(stream, meter, seconds))
+                if direction == "down":
+                    await _download(stream, meter, rest, most)
+                else:
+                    await _upload(stream, meter, seconds, most)
             except trio.BrokenResourceError:
                 if not meter.total:
                     raise CoderError("speedtest", "the agent ended the speed test before sending data") from None
@@ -105,16 +114,16 @@ async def _agree(stream: trio.abc.HalfCloseableStream, direction: Direction, sec
     return rest
 
 
-async def _download(stream: trio.abc.ReceiveStream, meter: _Meter, rest: bytes) -> None:
+async def _download(stream: trio.abc.ReceiveStream, meter: _Meter, rest: bytes, most: float) -> None:
     meter.count(len(rest), trio.current_time())
-    while chunk := await stream.receive_some(BLOCK):
+    while meter.total < most and (chunk := await stream.receive_some(BLOCK)):
         meter.count(len(chunk), trio.current_time())
 
 
-async def _upload(stream: trio.abc.HalfCloseableStream, meter: _Meter, seconds: float) -> None:
-    block = os.urandom(BLOCK)
+async def _upload(stream: trio.abc.HalfCloseableStream, meter: _Meter, seconds: float, most: float) -> None:
+    block = os.urandom(BLOCK if math.isinf(most) else PIECE)
     deadline = trio.current_time() + seconds
-    while trio.current_time() < deadline:
+    while trio.current_time() < deadline and meter.total < most:
         await stream.send_all(block)
-        meter.count(BLOCK, trio.current_time())
+        meter.count(len(block), trio.current_time())
     await stream.send_eof()
