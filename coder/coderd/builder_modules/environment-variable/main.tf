@@ -1,0 +1,28 @@
+terraform {
+  required_providers {
+    coder = {
+      source = "coder/coder"
+    }
+  }
+}
+
+variable "agent_id" {
+  type        = string
+  description = "Agent that the module belongs to"
+}
+
+variable "name" {
+  type        = string
+  description = "Name of the variable, such as HTTPS_PROXY"
+}
+
+variable "value" {
+  type        = string
+  description = "Value of the variable. Users of the template can read it."
+}
+
+resource "coder_env" "variable" {
+  agent_id = var.agent_id
+  name     = var.name
+  value    = var.value
+}
