@@ -81,7 +81,7 @@ OWN_KEYS: dict[str, frozenset[str]] = {
 }
 """Bodies without document and recordings: the keys that clients need, or a list for an empty one."""
 _KINDS = {str: "text", bool: "truth", int: "number", float: "number", type(None): "null", dict: "object", list: "list"}
-_LEFT_OUT = frozenset({"ai", "template_builder"})
+_LEFT_OUT = frozenset({"ai"})
 """Options of features that this product leaves out."""
 _PLACEHOLDER = re.compile(r"[<{].*[>}]")
 

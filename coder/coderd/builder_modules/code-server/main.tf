@@ -55,11 +55,14 @@ resource "coder_script" "code_server" {
         echo "code-server is not installed, and this template forbids the download." >&2
         exit 1
       fi
-      curl -fsSL https://code-server.dev/install.sh -o /tmp/install-code-server.sh
-      sh /tmp/install-code-server.sh --method=standalone $${version:+--version="$version"}
+      installer=$(mktemp)
+      curl -fsSL https://code-server.dev/install.sh -o "$installer"
+      sh "$installer" --method=standalone $${version:+--version="$version"}
+      rm "$installer"
     fi
-    nohup "$program" --auth none --bind-addr 127.0.0.1:${var.port} >/tmp/code-server.log 2>&1 &
-    echo "code-server is starting; its log is /tmp/code-server.log"
+    mkdir -p "$HOME/.cache"
+    nohup "$program" --auth none --bind-addr 127.0.0.1:${var.port} >"$HOME/.cache/code-server.log" 2>&1 &
+    echo "code-server is starting; its log is ~/.cache/code-server.log"
   EOT
 }
 

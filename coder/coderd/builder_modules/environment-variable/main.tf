@@ -14,6 +14,11 @@ variable "agent_id" {
 variable "name" {
   type        = string
   description = "Name of the variable, such as HTTPS_PROXY"
+
+  validation {
+    condition     = can(regex("^[A-Za-z_][A-Za-z0-9_]*$", var.name))
+    error_message = "The name of an environment variable has letters, digits and underscores."
+  }
 }
 
 variable "value" {

@@ -31,9 +31,10 @@ resource "coder_script" "jupyterlab" {
       "$HOME/.local/share/jupyterlab/bin/pip" install --quiet jupyterlab
     fi
     cd "$HOME"
+    mkdir -p .cache
     nohup jupyter-lab --no-browser --ip=127.0.0.1 --port=${var.port} --ServerApp.token= --ServerApp.password= \
-      >/tmp/jupyterlab.log 2>&1 &
-    echo "JupyterLab is starting; its log is /tmp/jupyterlab.log"
+      >.cache/jupyterlab.log 2>&1 &
+    echo "JupyterLab is starting; its log is ~/.cache/jupyterlab.log"
   EOT
 }
 

@@ -66,12 +66,12 @@ resource "coder_script" "vscode_web" {
         *) arch=armhf ;;
       esac
       mkdir -p "$HOME/.local/bin"
-      curl -fsSL "https://update.code.visualstudio.com/latest/cli-alpine-$arch/stable" -o /tmp/vscode-cli.tar.gz
-      tar -xzf /tmp/vscode-cli.tar.gz -C "$HOME/.local/bin"
+      curl -fsSL "https://update.code.visualstudio.com/latest/cli-alpine-$arch/stable" | tar -xz -C "$HOME/.local/bin"
     fi
+    mkdir -p "$HOME/.cache"
     nohup "$program" serve-web --host 127.0.0.1 --port ${var.port} --without-connection-token \
-      --accept-server-license-terms --telemetry-level ${local.telemetry} >/tmp/vscode-web.log 2>&1 &
-    echo "VS Code is starting; its log is /tmp/vscode-web.log"
+      --accept-server-license-terms --telemetry-level ${local.telemetry} >"$HOME/.cache/vscode-web.log" 2>&1 &
+    echo "VS Code is starting; its log is ~/.cache/vscode-web.log"
   EOT
 }
 

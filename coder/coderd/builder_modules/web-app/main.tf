@@ -26,6 +26,11 @@ variable "share" {
   type        = string
   default     = "owner"
   description = "Who may open it: owner, organization, authenticated or public"
+
+  validation {
+    condition     = contains(["owner", "organization", "authenticated", "public"], var.share)
+    error_message = "Who may open it is one of owner, organization, authenticated and public."
+  }
 }
 
 variable "subdomain" {

@@ -105,6 +105,8 @@ pages/templates/editor/Editor.tsx | PATCH /api/v2/templateversions/:/cancel | up
 pages/templates/editor/PublishDialog.tsx | PATCH /api/v2/templateversions/: | update | pages/templates/EditorPage.tsx
 pages/templates/editor/PublishDialog.tsx | PATCH /api/v2/templates/:/versions | update | pages/templates/EditorPage.tsx
 pages/templates/new/UploadBox.tsx | UPLOAD /api/v2/files | createAnyTemplate | pages/templates/NewTemplatePage.tsx
+pages/templates/builder/composition.ts | POST /api/v2/templatebuilder/compose | createAnyTemplate
+  | pages/templates/builder/BuilderPage.tsx
 pages/templates/new/CreateForm.tsx | POST /api/v2/organizations/:/templates | createAnyTemplate
   | pages/templates/NewTemplatePage.tsx
 pages/templates/new/CreateForm.tsx | PATCH /api/v2/templateversions/:/cancel | createAnyTemplate
@@ -183,6 +185,7 @@ const VERBS: Readonly<Record<string, string>> = {
   remove: "DELETE",
   removeIfPresent: "DELETE",
   upload: "UPLOAD",
+  postForBytes: "POST",
 };
 
 function pathOf(argument: ts.Expression | undefined): string {

@@ -7,6 +7,8 @@ import type {
   Preset,
   Template,
   TemplateACL,
+  TemplateBuilderBasesResponse,
+  TemplateBuilderModulesResponse,
   TemplateBuildTokens,
   TemplateExample,
   TemplateVersion,
@@ -115,6 +117,28 @@ export const templateExamples = queryOptions({
   queryFn: () => get<TemplateExample[]>("/api/v2/templates/examples"),
   staleTime: Infinity,
 });
+
+/** The bases of the template builder. Refused when an administrator disabled the builder. */
+export const builderBases = queryOptions({
+  queryKey: ["templates", "builder", "bases"],
+  queryFn: async () =>
+    (await get<TemplateBuilderBasesResponse>("/api/v2/templatebuilder/bases")).bases,
+  staleTime: Infinity,
+  retry: false,
+});
+
+/** The modules that work with a base. */
+export const builderModules = (base: string) =>
+  queryOptions({
+    queryKey: ["templates", "builder", "modules", base],
+    queryFn: async () =>
+      (
+        await get<TemplateBuilderModulesResponse>(
+          withQuery("/api/v2/templatebuilder/modules", { base }),
+        )
+      ).modules,
+    staleTime: Infinity,
+  });
 
 export const templateAcl = (template: string) =>
   queryOptions({
