@@ -45,6 +45,8 @@ RECORDED_WINS = frozenset(
         "GET /api/v2/external-auth",
         "GET /api/v2/insights/user-status-counts",
         "GET /api/v2/notifications/inbox",
+        "GET /api/v2/templatebuilder/bases",
+        "GET /api/v2/templatebuilder/modules",
         "PATCH /api/v2/workspaceagents/me/app-status",
         "PATCH /api/v2/workspaceagents/me/logs",
         "PUT /api/v2/notifications/inbox/{id}/read-status",

@@ -16,7 +16,7 @@ from coder.coderd.http.server import audited
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import NOTHING, Content
-from coder.coderd.http.server.json import read_body, reply
+from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.services.templates.builder import template_builder as builder
 from coder.coderd.services.templates.files import TAR
@@ -99,4 +99,4 @@ async def post_template_builder_template() -> Response:
 async def post_template_builder_session() -> Response:
     """Accept an event of the builder's page. Nothing is stored."""
     builder.note_session(context(), subject(), await read_body(TemplateBuilderSessionRequest))
-    return Response(status=204)
+    return no_content()

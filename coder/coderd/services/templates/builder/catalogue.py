@@ -20,8 +20,8 @@ from coder.domain.hcl.tree import Expression, HclBlock, Literal, TemplateExpress
 
 _FOLDER = Path(__file__).resolve().parents[3] / "builder_modules"
 MAIN = "main.tf"
-AGENT = "coder_agent.main.id"
-"""What a module's `agent_id` is set to: every base has an agent of this name."""
+AGENT = "coder_agent.main"
+"""The agent of every base."""
 _IMAGE = "container_image"
 _TYPES: dict[str, TemplateBuilderVariableType] = {"bool": "bool", "number": "number", "string": "string"}
 
@@ -72,6 +72,8 @@ class BuilderBase:
     prerequisites: str
     """Markdown."""
     variables: tuple[BuilderVariable, ...]
+    counted: bool
+    """Whether the agent has a count, so that a stopped workspace has none."""
     image: str
     """Image in the Terraform that the variable `container_image` replaces; empty without one."""
     files: Mapping[str, bytes] = field(repr=False)
@@ -87,12 +89,13 @@ _BASES = {
     "externally-managed-workspace": "linux",
     "gcp-linux": "linux",
     "gcp-windows": "windows",
+    "incus": "linux",
     "kubernetes": "linux",
     "local-process": "linux",
     "nomad-docker": "linux",
     "scratch": "linux",
 }
-"""Operating systems of the bases, by id of the example. Each has one agent, `coder_agent.main`, without a count."""
+"""Operating systems of the bases, by id of the example."""
 _IMAGES = {
     "docker": "codercom/enterprise-base:ubuntu",
     "kubernetes": "codercom/enterprise-base:ubuntu",
@@ -131,9 +134,15 @@ def _read_base(base_id: str, os: str) -> BuilderBase:
         os=os,
         prerequisites=_prerequisites(example.markdown),
         variables=variables,
+        counted=_is_counted(files[MAIN].decode()),
         image=image,
         files=files,
     )
+
+
+def _is_counted(text: str) -> bool:
+    blocks = parse_file_untrusted(text, MAIN).body.blocks
+    return any(block.labels == tuple(AGENT.split(".")) and "count" in block.body.attributes for block in blocks)
 
 
 def _prerequisites(markdown: str) -> str:

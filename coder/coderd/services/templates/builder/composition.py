@@ -49,7 +49,7 @@ def compose(
     files = dict(base.files)
     for item, expressions in zip(chosen, arguments, strict=True):
         local = not (registry and item.module.registry)
-        text += "\n" + _call(item.module, expressions, "" if local else registry)
+        text += "\n" + _call(base, item.module, expressions, "" if local else registry)
         if local:
             files |= {f"modules/{item.module.id}/{name}": data for name, data in item.module.files.items()}
     files[MAIN] = text.encode()
@@ -152,7 +152,7 @@ def _with_default(block: str, written: str) -> str:
     return "\n".join([*lines[:after_type], f"  default     = {written}", *lines[after_type:]])
 
 
-def _call(module: BuilderModule, arguments: Mapping[str, str], registry: str) -> str:
+def _call(base: BuilderBase, module: BuilderModule, arguments: Mapping[str, str], registry: str) -> str:
     """Return the `module` block."""
     source = {"source": text_literal(f"./modules/{module.id}")}
     if registry:
@@ -160,8 +160,10 @@ def _call(module: BuilderModule, arguments: Mapping[str, str], registry: str) ->
             "source": text_literal(f"{registry}/{module.registry}"),
             "version": text_literal(module.registry_version),
         }
+    count = {"count": "data.coder_workspace.me.start_count"} if base.counted else {}
+    agent = f"{AGENT}[0].id" if base.counted else f"{AGENT}.id"
     lines = {name: written for name, written in arguments.items() if "\n" not in written}
-    groups = [source, {"agent_id": AGENT, **lines}]
+    groups = [{**count, **source}, {"agent_id": agent, **lines}]
     groups += [{name: written} for name, written in arguments.items() if "\n" in written]
     body = "\n\n".join(_aligned(group) for group in groups)
     return f"module {text_literal(module.id)} {{\n{body}\n}}\n"

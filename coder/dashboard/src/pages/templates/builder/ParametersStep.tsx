@@ -30,13 +30,7 @@ interface ParametersStepProps {
   onComposed: (values: Values, files: readonly ArchiveFile[]) => void;
 }
 
-export function ParametersStep({
-  base,
-  chosen,
-  entered,
-  onBack,
-  onComposed,
-}: ParametersStepProps) {
+export function ParametersStep({ base, chosen, entered, onBack, onComposed }: ParametersStepProps) {
   const form = useForm(startValues(base, chosen, entered), async (values) => {
     onComposed(values, await compose(requestOf(base, chosen, values)));
   });

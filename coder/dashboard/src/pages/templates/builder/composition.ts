@@ -29,7 +29,9 @@ export function startValues(
   const fields = [
     ...base.variables.map((item) => [baseField(item.name), startValue(item)] as const),
     ...modules.flatMap((module) =>
-      module.variables.map((item) => [moduleField(module.id, item.name), startValue(item)] as const),
+      module.variables.map(
+        (item) => [moduleField(module.id, item.name), startValue(item)] as const,
+      ),
     ),
   ];
   return Object.fromEntries(fields.map(([name, value]) => [name, entered[name] ?? value]));

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coder.api.base.refusals import InvalidFields
@@ -19,12 +19,8 @@ from coder.domain.rendering.module_scope import ModuleScope, RenderRequest
 from coder.domain.rendering.sources import read_source
 from coder.domain.templates.module_registry import registry_host
 
-HOSTILE = st.text(
-    st.sampled_from(
-        [*'"\\$%{}~<-\n\r\tEOT_ #/*\u2028é\x7f', "${", "%{", "<<EOT", "\nEOT\n", '"\n}\nresource "x" "y" {']
-    ),
-    max_size=40,
-)
+PARTS = [*'"\\$%{}~<-\n\r\tEOT_ #/*\u2028é\x7f', "${", "%{", "<<EOT", "\nEOT\n", '"\n}\nresource "x" "y" {']
+HOSTILE = st.lists(st.sampled_from(PARTS), max_size=40).map("".join)
 REGISTRY = "registry.example.com"
 
 
@@ -48,6 +44,7 @@ def refusal(base: str, values: Mapping[str, str], *chosen: tuple[str, Mapping[st
     return dict(caught.value.validations)
 
 
+@settings(max_examples=100, deadline=None)
 @given(HOSTILE)
 def test_hostile_module_value_stays_literal(text: str) -> None:
     chosen = [Chosen(modules()["startup-script"], {"script": f"x{text}"})]
@@ -62,6 +59,7 @@ def test_hostile_module_value_stays_literal(text: str) -> None:
     assert value_in(files, call, "script") == f"x{text}"
 
 
+@settings(max_examples=30, deadline=None)
 @given(HOSTILE)
 def test_hostile_base_value_stays_literal(text: str) -> None:
     files = compose(bases()["kubernetes"], {"namespace": f"x{text}", "container_image": f"y{text}"}, [])
@@ -107,6 +105,14 @@ def test_module_call_reads_well() -> None:
         f"modules/{module}/{name}" for module in ("code-server", "git-clone") for name in ("README.md", "main.tf")
     }
     assert b"## Modules\n\n- Git Clone: Clone a Git repository at the first start.\n" in files["README.md"]
+
+
+def test_counted_agent_is_indexed() -> None:
+    text = compose(bases()["aws-windows"], {}, [Chosen(modules()["zed"])])[MAIN].decode()
+    assert text.endswith(
+        'module "zed" {\n  count  = data.coder_workspace.me.start_count\n  source = "./modules/zed"\n\n'
+        "  agent_id = coder_agent.main[0].id\n}\n"
+    )
 
 
 def test_registry_replaces_own_modules() -> None:
@@ -162,7 +168,7 @@ def test_conflicts_are_refused() -> None:
     assert refusal("scratch", {}, ("code-server", {}), ("jupyterlab", {"port": "13337"})) == {
         "modules.jupyterlab.port": "Port 13337 is already used by code-server."
     }
-    many = [("zed", {})] * (MAX_MODULES + 1)
+    many: list[tuple[str, dict[str, str]]] = [("zed", {})] * (MAX_MODULES + 1)
     assert refusal("scratch", {}, *many)["modules"] == f"Choose at most {MAX_MODULES} modules."
 
 

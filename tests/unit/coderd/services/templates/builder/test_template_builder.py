@@ -7,6 +7,7 @@ import io
 import tarfile
 from typing import Any
 
+from tests.conformance.shapes import operation_of, problems_of
 from tests.kit.api.api_description import check
 from tests.kit.paths import DATA
 from tests.kit.provisioners.scripted_provisioner import ended, working_daemon
@@ -18,6 +19,12 @@ SESSION = {"session_id": "s", "event_type": "wizard_entry"}
 ROLES = "admin auditor template-admin user-admin workspace-creation-ban".split()
 
 
+def problems(path: str, body: Any) -> list[str] | None:
+    """Return how a body differs from the recorded shape. The documented type of a default is an object; none is."""
+    operation = operation_of("GET", path)
+    return None if operation is None else problems_of(operation, body)
+
+
 def unpacked(data: bytes) -> dict[str, str]:
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         files = ((member.name, archive.extractfile(member)) for member in archive)
@@ -27,9 +34,9 @@ def unpacked(data: bytes) -> dict[str, str]:
 async def test_catalogue_has_documented_shapes() -> None:
     async with running_coderd(first_user=True) as world:
         bases = (await world.get(f"{API}/bases")).json()
-        check("TemplateBuilderBasesResponse", bases)
+        assert problems(f"{API}/bases", bases) == []
         modules = (await world.get(f"{API}/modules")).json()
-        check("TemplateBuilderModulesResponse", modules)
+        assert problems(f"{API}/modules", modules) == []
         windows = (await world.get(f"{API}/modules?base=aws-windows")).json()["modules"]
         assert {item["id"] for item in windows} < {item["id"] for item in modules["modules"]}
         assert all("windows" in item["compatible_os"] for item in windows)
