@@ -315,7 +315,11 @@ def test_template_from_builder(page: Page, scene: Scene) -> None:
     page.get_by_role("button", name="Set parameters").click()
     page.get_by_label("script", exact=True).fill("echo ${HOME}\necho 'done'")
     page.get_by_role("button", name="Review Terraform").click()
-    expect(page.get_by_role("textbox", name="main.tf")).to_contain_text("echo $${HOME}")
+    code = page.get_by_role("textbox", name="main.tf")
+    code.click()
+    page.keyboard.press("Control+End")
+    expect(code).to_contain_text("echo $${HOME}")
+    page.keyboard.insert_text("\n# by hand\n")
     page.get_by_role("button", name="Continue").click()
     page.get_by_label("Name *").fill("composed")
     page.get_by_test_id("create").click()
@@ -323,6 +327,7 @@ def test_template_from_builder(page: Page, scene: Scene) -> None:
     template = scene.api("GET", "/organizations/default/templates/composed")
     version = scene.api("GET", f"/templateversions/{template['active_version_id']}")
     assert version["job"]["status"] == "succeeded"
+    expect(page.get_by_text("# by hand")).to_be_visible()
     scene.api("DELETE", f"/templates/{template['id']}")
 
 

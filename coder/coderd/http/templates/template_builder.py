@@ -29,7 +29,7 @@ _LIMIT = 256 << 10
 
 
 @route(blueprint, "GET", "/bases", scope="template:read", answers=TemplateBuilderBasesResponse, compressed=True)
-async def get_template_builder_bases() -> Response:
+async def get_bases() -> Response:
     """Return the bases of templates."""
     return reply(builder.list_bases(context(), subject()))
 
@@ -43,7 +43,7 @@ async def get_template_builder_bases() -> Response:
     answers=TemplateBuilderModulesResponse,
     compressed=True,
 )
-async def get_template_builder_modules() -> Response:
+async def get_modules() -> Response:
     """Return the modules, or those that work with a base."""
     return reply(builder.list_modules(context(), subject(), request.args.get("base", "")))
 
@@ -59,7 +59,7 @@ async def get_template_builder_modules() -> Response:
     answers=Content(TAR),
     refuses=(403,),
 )
-async def post_template_builder_compose() -> Response:
+async def post_composition() -> Response:
     """Return the composed template as a tar, which is not stored."""
     body = await read_body(TemplateBuilderComposeRequest)
     return Response(builder.compose_archive(context(), subject(), body), content_type=TAR)
@@ -78,7 +78,7 @@ async def post_template_builder_compose() -> Response:
     refuses=(403, 409),
     audit=Audited("template", "create", "view"),
 )
-async def post_template_builder_template() -> Response:
+async def post_composed_template() -> Response:
     """Create a template from a composition, and queue the import of its version."""
     body = await read_body(TemplateBuilderCreateTemplateRequest)
     created = await builder.create_composed_template(context(), subject(), body)
@@ -90,13 +90,13 @@ async def post_template_builder_template() -> Response:
     blueprint,
     "POST",
     "/sessions",
-    scope="template:create",
+    scope="template:read",
     body=TemplateBuilderSessionRequest,
     status=204,
     answers=NOTHING,
     refuses=(403,),
 )
-async def post_template_builder_session() -> Response:
+async def post_session() -> Response:
     """Accept an event of the builder's page. Nothing is stored."""
     builder.note_session(context(), subject(), await read_body(TemplateBuilderSessionRequest))
     return no_content()
