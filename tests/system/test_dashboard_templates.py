@@ -327,7 +327,8 @@ def test_template_from_builder(page: Page, scene: Scene) -> None:
     template = scene.api("GET", "/organizations/default/templates/composed")
     version = scene.api("GET", f"/templateversions/{template['active_version_id']}")
     assert version["job"]["status"] == "succeeded"
-    expect(page.get_by_text("# by hand")).to_be_visible()
+    files = page.request.get(f"/api/v2/files/{version['job']['file_id']}").body()
+    assert b"\n# by hand\n" in files and b"echo $${HOME}\necho 'done'\n" in files
     scene.api("DELETE", f"/templates/{template['id']}")
 
 
