@@ -16,7 +16,7 @@ from tests.conformance.world import UNKNOWN, Populated
 FIXED_COLUMNS = frozenset({"method", "path", "object_owner"})
 _PERSONAL = ("/password", "/status/", "/roles", "/logout", "/profile")
 """Operations that change the user in the path: a new user is created afterwards."""
-_OUT_OF_SCOPE = ("/chats", "/ai-gateway", "/ai/", "/templatebuilder", "/licenses", "/premium-funnel", "/agent-firewall")
+_OUT_OF_SCOPE = ("/chats", "/ai-gateway", "/ai/", "/licenses", "/premium-funnel", "/agent-firewall")
 
 
 @dataclass

@@ -75,7 +75,6 @@ WITHOUT_QUESTION = {
     "GET /api/experimental/chats": _REFUSED,
     "GET /api/experimental/chats/by-workspace": _REFUSED,
     "GET /api/v2/licenses": _REFUSED,
-    "POST /api/v2/templatebuilder/<path:_rest>": _REFUSED,
     "GET /api/experimental/watch-all-workspacebuilds": (
         "scope `workspace:read`; each event asks `workspace:read` of its workspace"
     ),

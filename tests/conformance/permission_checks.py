@@ -62,8 +62,6 @@ _OWN: list[tuple[str, str, Any]] = [
     ("POST", "/api/v2/workspaces/{workspace}/abandon", None),
     ("GET", "/api/v2/ai/providers", None),
     ("GET", "/api/v2/debug/pprof/", None),
-    ("GET", "/api/v2/templatebuilder/bases", None),
-    ("GET", "/api/v2/templatebuilder/modules", None),
     ("POST", "/api/v2/licenses", {"license": "x"}),
     ("POST", "/api/v2/licenses/refresh-entitlements", None),
     ("DELETE", "/api/v2/licenses/1", None),

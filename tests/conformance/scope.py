@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 API = Path(__file__).resolve().parents[1] / "data" / "api"
-_OUT_TAGS = frozenset({"Chats", "AI Gateway", "AI Providers", "TemplateBuilder"})
+_OUT_TAGS = frozenset({"Chats", "AI Gateway", "AI Providers"})
 _OUT_PATHS = re.compile(
-    r"/chats|/chat-context|/ai-gateway|/ai/|/ai-provider-keys|/templatebuilder|/licenses|/premium-funnel"
+    r"/chats|/chat-context|/ai-gateway|/ai/|/ai-provider-keys|/licenses|/premium-funnel"
     r"|/agent-firewall|^/agents/|/mcp"
 )
-"""Chats, the AI gateway and its models, the template builder, licences, telemetry, and the chats' tool servers."""
+"""Chats, the AI gateway and its models, licences, telemetry, and the chats' tool servers."""
 
 
 _NOT_RECORDED = frozenset({("GET", "/api/v2/organizations/{organization}/paginated-groups")})
@@ -77,13 +77,7 @@ def in_scope() -> list[Operation]:
     for row in _rows("routes.tsv"):
         key = (row["method"], row["path"])
         wild = row["method"] == "MOUNT" or "*" in row["path"] or row["path"] == "/swagger"
-        if (
-            wild
-            or key in operations
-            or key in _NOT_RECORDED
-            or _OUT_PATHS.search(row["path"])
-            or "templatebuilder" in row["path"]
-        ):
+        if wild or key in operations or key in _NOT_RECORDED or _OUT_PATHS.search(row["path"]):
             continue
         operations[key] = Operation(*key)
     return sorted(operations.values(), key=lambda item: (item.path, item.method))

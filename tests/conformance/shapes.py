@@ -45,6 +45,8 @@ RECORDED_WINS = frozenset(
         "GET /api/v2/external-auth",
         "GET /api/v2/insights/user-status-counts",
         "GET /api/v2/notifications/inbox",
+        "GET /api/v2/templatebuilder/bases",
+        "GET /api/v2/templatebuilder/modules",
         "PATCH /api/v2/workspaceagents/me/app-status",
         "PATCH /api/v2/workspaceagents/me/logs",
         "PUT /api/v2/notifications/inbox/{id}/read-status",
@@ -81,7 +83,7 @@ OWN_KEYS: dict[str, frozenset[str]] = {
 }
 """Bodies without document and recordings: the keys that clients need, or a list for an empty one."""
 _KINDS = {str: "text", bool: "truth", int: "number", float: "number", type(None): "null", dict: "object", list: "list"}
-_LEFT_OUT = frozenset({"ai", "template_builder"})
+_LEFT_OUT = frozenset({"ai"})
 """Options of features that this product leaves out."""
 _PLACEHOLDER = re.compile(r"[<{].*[>}]")
 

@@ -30,7 +30,6 @@ ONLY_BY_ADDRESS = {
     "/login/device": "GitHub's device login, on the sign-in page",
     "/reset-password": "on the sign-in page, where mail is set up",
     "/reset-password/change": "in a mail",
-    "/templates/new/builder": "an address of the original; links use /templates/new",
     "/cli-auth": "opened by `coder login`",
     "/external-auth/:provider": "opened by a form's button in a new window, if a provider is configured",
     "/external-auth/:provider/callback": "where the provider sends people back to",

@@ -90,7 +90,7 @@ def test_setup_announces_first_user(page: Page, server: Loopback) -> None:
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_test_id("create").click()
     expect_message(page, "created successfully")
-    expect(page).to_have_url(re.compile("/templates$"))
+    expect(page).to_have_url(re.compile("/templates/new/builder$"))
     server.sign_in(EMAIL, PASSWORD)
 
 
@@ -301,8 +301,10 @@ def test_theme_mode_is_combobox(page: Page) -> None:
 
 
 @walks("template builder")
-def test_template_builder_is_declared_absent(server: Loopback) -> None:
-    assert call(server, "GET", "/deployment/config")["config"]["template_builder"]["disabled"] is True
+def test_template_builder_is_declared(page: Page, server: Loopback) -> None:
+    assert "disabled" not in call(server, "GET", "/deployment/config")["config"]["template_builder"]
+    page.goto("/templates/new/builder")
+    expect(page.get_by_role("radio", name="Docker Containers")).to_be_checked()
 
 
 def test_focus_returns_from_menu_dialog_and_palette(page: Page) -> None:

@@ -306,6 +306,32 @@ def test_jupyter_application(scene: Scene, context: BrowserContext, lab: str, wa
     notebooks.close()
 
 
+def test_template_from_builder(page: Page, scene: Scene) -> None:
+    page.goto("/templates/new")
+    page.get_by_role("link", name="Open template builder").click()
+    page.get_by_role("radio", name="Scratch").check()
+    page.get_by_role("button", name="Choose modules").click()
+    page.get_by_label("Startup script", exact=True).check()
+    page.get_by_role("button", name="Set parameters").click()
+    page.get_by_label("script", exact=True).fill("echo ${HOME}\necho 'done'")
+    page.get_by_role("button", name="Review Terraform").click()
+    code = page.get_by_role("textbox", name="main.tf")
+    code.click()
+    page.keyboard.press("Control+End")
+    expect(code).to_contain_text("echo $${HOME}")
+    page.keyboard.insert_text("\n# by hand\n")
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_label("Name *").fill("composed")
+    page.get_by_test_id("create").click()
+    expect(page).to_have_url(re.compile("/templates/composed/files$"))
+    template = scene.api("GET", "/organizations/default/templates/composed")
+    version = scene.api("GET", f"/templateversions/{template['active_version_id']}")
+    assert version["job"]["status"] == "succeeded"
+    files = page.request.get(f"/api/v2/files/{version['job']['file_id']}").body()
+    assert b"\n# by hand\n" in files and b"echo $${HOME}\necho 'done'\n" in files
+    scene.api("DELETE", f"/templates/{template['id']}")
+
+
 def test_template_editor_publish(page: Page, scene: Scene) -> None:
     before = scene.api("GET", f"/organizations/default/templates/{TEMPLATE}")["active_version_id"]
     page.goto(f"/templates/{TEMPLATE}/docs")

@@ -46,6 +46,7 @@ from coder.api.people.user_settings import (
 from coder.api.proxies.proxies import CreateWorkspaceProxyRequest, PatchWorkspaceProxy
 from coder.api.site.deployment import RequestOneTimePasscodeRequest
 from coder.api.tasks.tasks import CreateTaskRequest
+from coder.api.templates.template_builder import TemplateBuilderCreateTemplateRequest
 from coder.api.templates.template_versions import (
     CreateTemplateVersionRequest,
     PatchTemplateVersionRequest,
@@ -103,6 +104,13 @@ NEW: Table = {
         "display_name": (rules.TEMPLATE_TITLE,),
         "description": (rules.DESCRIPTION,),
         "template_version_id": (REQUIRED_ID,),
+    },
+    TemplateBuilderCreateTemplateRequest: {
+        "base_template_id": (REQUIRED,),
+        "organization_id": (REQUIRED_ID,),
+        "name": (rules.TEMPLATE_NAME,),
+        "display_name": (rules.TEMPLATE_TITLE,),
+        "description": (rules.DESCRIPTION,),
     },
     CreateTemplateVersionRequest: {
         "name": (optional(rules.VERSION_NAME),),

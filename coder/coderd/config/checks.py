@@ -17,6 +17,7 @@ from coder.domain.foundation.endpoints import SMTP_PORT, read_endpoint
 from coder.domain.foundation.numbers import decimal
 from coder.domain.foundation.schedules import ScheduleError, parse_daily
 from coder.domain.network.ssh_options import ssh_option
+from coder.domain.templates.module_registry import registry_host
 from coder.net.masking import masked
 
 if TYPE_CHECKING:
@@ -74,6 +75,10 @@ def check_config(config: ServerConfig) -> None:
             checked_address(config.release_list)
         except CoderError as error:
             raise CoderError("bad_option", f"--release-list: {error.message}", error.hint) from None
+    try:
+        registry_host(config.template_builder_registry_url)
+    except ValueError as error:
+        raise CoderError("bad_option", f"--template-builder-registry-url: {error}") from None
     wrong = explain_wildcard(config.wildcard_access_url)
     if wrong:
         raise CoderError(

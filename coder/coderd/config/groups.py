@@ -29,6 +29,9 @@ PROVISIONING = SettingGroup(
     "Provisioning", "provisioning", "Settings for builds of workspaces and imports of templates."
 )
 PREBUILDS = SettingGroup("Workspace Prebuilds", "workspace_prebuilds", "Workspaces that are built ahead of demand.")
+TEMPLATE_BUILDER = SettingGroup(
+    "Template Builder", "templateBuilder", "Templates composed of bases and modules in the dashboard."
+)
 CLIENT = SettingGroup("Client", "client", "Settings for the command line, editors and browsers.")
 RETENTION = SettingGroup("Retention", "retention", "Time before records are deleted; 0 keeps them.")
 QUIET_HOURS = SettingGroup(

@@ -1,7 +1,7 @@
 """The option table of `coder server`, built from the settings' own declarations.
 
 It also holds the former names of settings, and the sources of settings. Names, kinds and defaults are upstream v2.34's;
-options of unsupported parts (AI gateway, chats, template builder) are left out with them.
+options of unsupported parts (AI gateway, chats) are left out with them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from coder.coderd.config.oidc import OidcSettings
 from coder.coderd.config.overlay import DerpSettings, WireguardSettings
 from coder.coderd.config.provisioning import PrebuildSettings, ProvisionerSettings
 from coder.coderd.config.setting import ServerOption, concern, options_of, setting
-from coder.coderd.config.site import ClientSettings, SiteSettings
+from coder.coderd.config.site import ClientSettings, SiteSettings, TemplateBuilderSettings
 from coder.coderd.config.storage import PostgresSettings, RetentionSettings
 from coder.coderd.config.workspaces import QuietHoursSettings, WorkspaceSettings
 
@@ -56,6 +56,7 @@ CONCERNS = (
     EmailSettings,
     PostgresSettings,
     WorkspaceSettings,
+    TemplateBuilderSettings,
     SiteSettings,
 )
 """Frozen dataclasses, one per concern, in the order of the help; `ServerConfig` is all of them."""

@@ -29,7 +29,7 @@ from coder.coderd.config.oidc import OidcSettings
 from coder.coderd.config.options import FORMER
 from coder.coderd.config.overlay import DerpSettings, WireguardSettings
 from coder.coderd.config.provisioning import PrebuildSettings, ProvisionerSettings
-from coder.coderd.config.site import ClientSettings, SiteSettings
+from coder.coderd.config.site import ClientSettings, SiteSettings, TemplateBuilderSettings
 from coder.coderd.config.storage import PostgresSettings, RetentionSettings
 from coder.coderd.config.workspaces import QuietHoursSettings, WorkspaceSettings
 from coder.domain.login.external_providers import ExternalProvider
@@ -63,6 +63,7 @@ class ServerConfig(
     EmailSettings,
     PostgresSettings,
     WorkspaceSettings,
+    TemplateBuilderSettings,
     SiteSettings,
 ):
     """All settings of `run_server`. Defaults are those of a bare `coder server`."""

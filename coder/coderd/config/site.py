@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from coder.base.json_types import Json
-from coder.coderd.config.groups import CLIENT, GENERAL
+from coder.coderd.config.groups import CLIENT, GENERAL, TEMPLATE_BUILDER
 from coder.coderd.config.setting import concern, setting
 
 
@@ -62,6 +62,27 @@ class ClientSettings:
         "Upgrade message of a command line whose version differs from the server's.",
         yaml="cliUpgradeMessage",
         path="cli_upgrade_message?",
+    )
+
+
+@concern(TEMPLATE_BUILDER)
+@dataclass(frozen=True, kw_only=True)
+class TemplateBuilderSettings:
+    """The template builder."""
+
+    disable_template_builder: bool = setting(
+        False,
+        "Disable Template Builder",
+        "Remove the template builder from the dashboard and refuse its API.",
+        yaml="disabled",
+        path="template_builder.disabled?",
+    )
+    template_builder_registry_url: str = setting(
+        "",
+        "Template Builder Registry URL",
+        "Host of a registry that composed templates load their modules from; without it, templates contain them.",
+        yaml="registryURL",
+        path="template_builder.registry_url",
     )
 
 

@@ -35,7 +35,7 @@ from coder.coderd.http.site import (
     health_and_version,
 )
 from coder.coderd.http.tasks import tasks
-from coder.coderd.http.templates import files, insights, template_versions, templates
+from coder.coderd.http.templates import files, insights, template_builder, template_versions, templates
 from coder.coderd.http.wireguard import wireguard_clients
 from coder.coderd.http.workspaces import builds, external_agents, orphaning, prebuilds, workspace_settings, workspaces
 
@@ -69,6 +69,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     prebuilds.blueprint,
     templates.blueprint,
     template_versions.blueprint,
+    template_builder.blueprint,
     provisioners.blueprint,
     workspaces.blueprint,
     workspace_settings.blueprint,

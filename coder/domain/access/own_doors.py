@@ -243,5 +243,5 @@ NO_DOORS = {
 }
 """Other operations that upstream's documents do not list, with the reason why they open nothing."""
 
-PARTS_LEFT_OUT = ("/api/v2/agent-firewall/", "/api/v2/ai-gateway/", "/api/v2/templatebuilder/")
+PARTS_LEFT_OUT = ("/api/v2/agent-firewall/", "/api/v2/ai-gateway/")
 """Paths of parts of upstream that this server does not have: they answer as without a license."""

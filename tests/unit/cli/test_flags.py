@@ -28,7 +28,7 @@ ROWS = [row | {"command": name} for row in RECORDED if (name := NAMES[row["comma
 """Recorded flags of commands that exist here, under any name."""
 PARENTS = [row for row in RECORDED if NAMES[row["command"]] == row["command"] and row["command"] in GROUPS]
 """Flags of a group, which apply to each of its commands."""
-LEFT_OUT = re.compile(r"ai-.*|disable-chat-sharing|(disable-)?template-builder.*")
+LEFT_OUT = re.compile(r"ai-.*|disable-chat-sharing")
 """Flags of the server for features it lacks; programs in workspaces and daemons accept all flags."""
 
 OURS = {
@@ -45,6 +45,7 @@ OURS = {
     ("provisioner start", "poll-interval"),
     ("provisioner start", "poll-jitter"),
     ("templates init", "id"),  # our own starter templates
+    ("server", "template-builder-registry-url"),  # templates contain their modules unless a registry is set
     ("server", "update-check"),  # no query unless requested
 }
 """Flags whose kind or default differs from the recording, with reasons."""

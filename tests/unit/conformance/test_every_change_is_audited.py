@@ -93,7 +93,8 @@ UNAUDITED = {
     "POST /api/v2/licenses": _REFUSED,
     "DELETE /api/v2/licenses/<int:license_id>": _REFUSED,
     "DELETE /api/v2/licenses/trial": _REFUSED,
-    "POST /api/v2/templatebuilder/<path:_rest>": _REFUSED,
+    "POST /api/v2/templatebuilder/compose": "composes a template and stores nothing",
+    "POST /api/v2/templatebuilder/sessions": "events of a page, which are not stored",
     **{
         f"{method} /api/v2/{gone}/<path:_rest>": _REFUSED
         for method in ("POST", "PUT", "PATCH", "DELETE")

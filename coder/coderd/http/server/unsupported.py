@@ -1,4 +1,4 @@
-"""Routes of unsupported groups (AI gateway, agent firewall, chats, template builder), which refuse clients.
+"""Routes of unsupported groups (AI gateway, agent firewall, chats), which refuse clients.
 
 Lists that are always empty are answered as such; the rest is refused for every caller. Both require a session first,
 like any route.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
-from coder.api.base.refusals import Forbidden, NotFound
+from coder.api.base.refusals import Forbidden
 from coder.base.json_types import Json
 from coder.coderd.http.server.auth import subject
 from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import require
-from coder.domain.access.policy import Class, allowed_organizations
+from coder.domain.access.policy import Class
 from coder.domain.access.route_scopes import ANY_KEY
 
 blueprint = Blueprint("unsupported", __name__)
@@ -37,36 +37,6 @@ async def get_chats() -> Response:
 async def get_chats_by_workspace() -> Response:
     """Return the latest chat of each requested workspace: none."""
     return reply({})
-
-
-def _require_templates() -> None:
-    """Require a caller that manages templates and so may read all of them. Raises NotFound."""
-    if allowed_organizations(subject(), "read", "template", narrowed=True) == frozenset():
-        raise NotFound
-
-
-@route(blueprint, "GET", "/api/v2/templatebuilder/bases", scope="template:read", answers=dict[str, list[Json]])
-async def get_template_builder_bases() -> Response:
-    _require_templates()
-    return reply({"bases": []})
-
-
-@route(
-    blueprint,
-    "GET",
-    "/api/v2/templatebuilder/modules",
-    scope="template:read",
-    answers=dict[str, list[Json]],
-    compressed=True,
-)
-async def get_template_builder_modules() -> Response:
-    _require_templates()
-    return reply({"modules": []})
-
-
-@route(blueprint, "POST", "/api/v2/templatebuilder/<path:_rest>", scope="template:create", refuses=(403,))
-async def template_builder(_rest: str) -> Response:
-    raise Forbidden("The template builder is not part of this server.")
 
 
 @route(blueprint, _ANY, "/api/v2/ai-gateway/<path:_rest>", scope=ANY_KEY, refuses=(403,))

@@ -43,8 +43,6 @@ def tree(ctx: Context) -> JsonObject:
                 _set_value(result, option.path.removesuffix("?"), value)
     _set_value(result, "telemetry.trace", False)
     _set_value(result, "external_auth", _providers(ctx))
-    # Pages of the original show the builder unless it is disabled, and this server has none.
-    _set_value(result, "template_builder", {"disabled": True, "registry_url": ""})
     return result
 
 

@@ -77,7 +77,7 @@ def _read(folder: Path) -> Example:
         icon=str(matter.get("icon") or ""),
         tags=tuple(as_texts(matter.get("tags"))),
         markdown=markdown,
-        archive=_pack(folder),
+        archive=pack(read_files(folder.name)),
     )
 
 
@@ -89,13 +89,19 @@ def split_front_matter(text: str) -> tuple[Mapping[str, Json], str]:
     return (as_object(read_document(matter)), rest.lstrip("\n")) if separator else ({}, text)
 
 
-def _pack(folder: Path) -> bytes:
-    # Owner, times and order are fixed, so that an example is always the same file, which is stored once.
+def read_files(example_id: str) -> Mapping[str, bytes]:
+    """Return an example's files by path. Raises OSError for an unknown example."""
+    folder = _FOLDER / example_id
+    paths = sorted(item for item in folder.rglob("*") if item.is_file() and "__pycache__" not in item.parts)
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def pack(files: Mapping[str, bytes]) -> bytes:
+    """Return a tar of the files. Owner, times and order are fixed: equal files are an equal archive, stored once."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for path in sorted(item for item in folder.rglob("*") if item.is_file() and "__pycache__" not in item.parts):
-            info = tarfile.TarInfo(path.relative_to(folder).as_posix())
-            data = path.read_bytes()
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
             info.size, info.mode = len(data), 0o644
             archive.addfile(info, io.BytesIO(data))
     return buffer.getvalue()

@@ -220,6 +220,23 @@ export function getBytes(path: string): Promise<Uint8Array> {
   });
 }
 
+/** Send JSON, receive bytes: an archive that the server makes. */
+export function postForBytes(path: string, body: unknown): Promise<Uint8Array> {
+  const headers = { "Content-Type": "application/json", "X-CSRF-TOKEN": csrfToken() };
+  return answered("bytes", false, async (signal) => {
+    const response = await fetch(path, {
+      method: "POST",
+      headers,
+      credentials: "same-origin",
+      body: JSON.stringify(body),
+      signal,
+    });
+    return response.ok
+      ? new Uint8Array(await response.arrayBuffer())
+      : readAnswer<never>(response, "POST", path);
+  });
+}
+
 /** `path?name=value&…`, without undefined and empty values. */
 export function withQuery(
   path: string,

@@ -108,6 +108,8 @@ pages/templates/editor/test-run.ts | POST /api/v2/users/me/workspaces | mayCreat
 pages/templates/editor/test-run.ts | POST /api/v2/workspaces/:/builds | mayCreate | pages/templates/editor/Editor.tsx
 pages/templates/editor/test-run.ts | PATCH /api/v2/workspacebuilds/:/cancel | mayCreate | pages/templates/editor/Editor.tsx
 pages/templates/new/UploadBox.tsx | UPLOAD /api/v2/files | createAnyTemplate | pages/templates/NewTemplatePage.tsx
+pages/templates/builder/composition.ts | POST /api/v2/templatebuilder/compose | createAnyTemplate
+  | pages/templates/builder/BuilderPage.tsx
 pages/templates/new/CreateForm.tsx | POST /api/v2/organizations/:/templates | createAnyTemplate
   | pages/templates/NewTemplatePage.tsx
 pages/templates/new/CreateForm.tsx | PATCH /api/v2/templateversions/:/cancel | createAnyTemplate
@@ -189,6 +191,7 @@ const VERBS: Readonly<Record<string, string>> = {
   remove: "DELETE",
   removeIfPresent: "DELETE",
   upload: "UPLOAD",
+  postForBytes: "POST",
 };
 
 function pathOf(argument: ts.Expression | undefined): string {

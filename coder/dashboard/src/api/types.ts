@@ -1967,6 +1967,81 @@ export interface TemplateBuildTokens {
   all_roles: boolean;
 }
 
+export interface TemplateBuilderBase {
+  id: string;
+  name: string;
+  description: string;
+  icon: string;
+  os: string;
+  variables: TemplateBuilderModuleVariable[];
+  prerequisites: string;
+}
+
+export interface TemplateBuilderBasesResponse {
+  bases: TemplateBuilderBase[];
+}
+
+export interface TemplateBuilderComposeModule {
+  id: string;
+  variables?: Record<string, string>;
+}
+
+export interface TemplateBuilderComposeRequest {
+  base_template_id: string;
+  modules: TemplateBuilderComposeModule[];
+  base_variable_values?: Record<string, string>;
+}
+
+export interface TemplateBuilderCreateTemplateRequest {
+  base_template_id: string;
+  modules: TemplateBuilderComposeModule[];
+  organization_id: string;
+  name: string;
+  base_variable_values?: Record<string, string>;
+  description?: string;
+  display_name?: string;
+  icon?: string;
+  provisioner_tags?: Record<string, string>;
+}
+
+export interface TemplateBuilderCreateTemplateResponse {
+  template: Template;
+}
+
+export interface TemplateBuilderModule {
+  id: string;
+  display_name: string;
+  description: string;
+  icon: string;
+  category: string;
+  version: string;
+  compatible_os: string[];
+  conflicts_with: string[];
+  variables: TemplateBuilderModuleVariable[];
+}
+
+export interface TemplateBuilderModuleVariable {
+  name: string;
+  type: "bool" | "number" | "string";
+  description: string;
+  required: boolean;
+  sensitive: boolean;
+  default?: string | number | boolean;
+}
+
+export interface TemplateBuilderModulesResponse {
+  modules: TemplateBuilderModule[];
+}
+
+export interface TemplateBuilderSessionRequest {
+  session_id: string;
+  event_type: string;
+  base_template_id?: string;
+  duration_seconds?: number;
+  module_ids?: string[];
+  success?: boolean;
+}
+
 export interface TemplateExample {
   id: string;
   url: string;

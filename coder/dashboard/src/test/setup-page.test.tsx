@@ -7,24 +7,30 @@ import { templateRoutes } from "../app/routes/templates";
 import { Refusal, visit } from "./world";
 import { SetupPage } from "../pages/signin/SetupPage";
 
-it("leads from the first account to a first template", async () => {
+const ANSWERS = {
+  "GET /api/v2/users/first": new Refusal(404, "none"),
+  "GET /api/v2/users/authmethods": {
+    password: { enabled: true },
+    github: { enabled: false },
+    oidc: { enabled: false },
+  },
+  "GET /api/v2/appearance": { application_name: "" },
+  "POST /api/v2/users/first": {},
+  "POST /api/v2/users/login": {},
+};
+const BUILDER = "/templates/new/builder";
+
+it.each([
+  ["the builder", { bases: [{ id: "docker" }] }, BUILDER],
+  ["templates without a builder", new Refusal(403, "disabled"), "/templates"],
+])("leads from the first account to %s", async (_name, bases, target) => {
   const page = visit(
     [
       { path: "/setup", Component: SetupPage },
       { path: "*", element: "somewhere" },
     ],
     "/setup",
-    {
-      "GET /api/v2/users/first": new Refusal(404, "none"),
-      "GET /api/v2/users/authmethods": {
-        password: { enabled: true },
-        github: { enabled: false },
-        oidc: { enabled: false },
-      },
-      "GET /api/v2/appearance": { application_name: "" },
-      "POST /api/v2/users/first": {},
-      "POST /api/v2/users/login": {},
-    },
+    { ...ANSWERS, "GET /api/v2/templatebuilder/bases": bases },
   );
   await userEvent.type(await screen.findByLabelText(/Email/), "ana@example.com");
   await userEvent.type(screen.getByLabelText(/Password/), "a-long-password-1");
@@ -34,10 +40,11 @@ it("leads from the first account to a first template", async () => {
     "/api/v2/users/first",
     "/api/v2/users/login",
   ]);
-  expect(page.at()).toBe("/templates");
-  // Not a template "builder" of an organization "new".
-  const builder = "/templates/new/builder";
-  expect(matchRoutes(templateRoutes, builder)?.at(-1)?.route.path).toBe(builder);
+  expect(page.at()).toBe(target);
+});
+
+it("does not take the builder for an organization's template", () => {
+  expect(matchRoutes(templateRoutes, BUILDER)?.at(-1)?.route.path).toBe(BUILDER);
 });
 
 it("creates one account despite failed sign-ins", async () => {

@@ -49,7 +49,8 @@ _REASONS = {
         DeleteWebpushSubscription.endpoint DeleteWorkspaceAgentPortShareRequest.agent_name
         DeleteWorkspaceAgentPortShareRequest.port UpsertWorkspaceAgentPortShareRequest.agent_name
         RoleSpec.site_permissions RoleSpec.user_permissions RoleSpec.organization_permissions
-        RoleSpec.organization_member_permissions""",
+        RoleSpec.organization_member_permissions TemplateBuilderComposeRequest.base_template_id
+        TemplateBuilderComposeRequest.modules TemplateBuilderCreateTemplateRequest.modules""",
     "is tried: a push service or its library says what is wrong with it": """
         WebpushSubscription.endpoint WebpushSubscription.auth_key WebpushSubscription.p256dh_key""",
     "the template says which values are good": """
@@ -57,7 +58,8 @@ _REASONS = {
         CreateWorkspaceBuildRequest.on_success CreateTemplateVersionDryRunRequest.workspace_name
         CreateTemplateVersionDryRunRequest.rich_parameter_values
         CreateTemplateVersionDryRunRequest.user_variable_values CreateTemplateVersionRequest.user_variable_values
-        DynamicParametersRequest.id DynamicParametersRequest.inputs""",
+        DynamicParametersRequest.id DynamicParametersRequest.inputs TemplateBuilderComposeRequest.base_variable_values
+        TemplateBuilderCreateTemplateRequest.base_variable_values""",
     "its service answers together with what there is, and has tests of its own": """
         CreateTemplateRequest.max_port_share_level CreateTemplateRequest.cors_behavior
         CreateTemplateRequest.activity_bump_ms CreateTemplateRequest.autostart_requirement
@@ -70,7 +72,8 @@ _REASONS = {
         UpdateTemplateMeta.time_til_dormant_autodelete_ms UpdateTemplateMeta.time_til_dormant_ms
         CreateUserRequestWithOrgs.password CreateTaskRequest.name CreateTaskRequest.input TaskSendRequest.input
         CreateWorkspaceRequest.automatic_updates CreateWorkspaceRequest.autostart_schedule CreateWorkspaceRequest.ttl_ms
-        CreateTemplateVersionRequest.tags RoleSpec.name
+        CreateTemplateVersionRequest.tags RoleSpec.name TemplateBuilderCreateTemplateRequest.provisioner_tags
+        TemplateBuilderSessionRequest.session_id TemplateBuilderSessionRequest.event_type
         UpdateAppearanceConfig.service_banner UpdateAppearanceConfig.announcement_banners
         GroupSyncChange.mapping GroupSyncChange.regex_filter PatchGroupIDPSyncConfigRequest.regex_filter
         OrganizationSyncChange.mapping RoleSyncChange.mapping MappingChange.add MappingChange.remove""",
@@ -82,7 +85,7 @@ _REASONS = {
         CreateFirstUserRequest.trial_info CreateFirstUserRequest.onboarding_info CreateGroupRequest.avatar_url
         PatchGroupRequest.avatar_url CreateOrganizationRequest.description CreateOrganizationRequest.icon
         UpdateOrganizationRequest.description UpdateOrganizationRequest.icon CreateTaskRequest.display_name
-        CreateTemplateRequest.icon UpdateTemplateMeta.icon UpdateTemplateMeta.description
+        TemplateBuilderCreateTemplateRequest.icon CreateTemplateRequest.icon UpdateTemplateMeta.icon UpdateTemplateMeta.description
         UpdateTemplateMeta.deprecation_message CreateUserSecretRequest.description UpdateUserSecretRequest.description
         CreateWorkspaceProxyRequest.display_name CreateWorkspaceProxyRequest.icon PatchWorkspaceProxy.display_name
         PatchWorkspaceProxy.icon PostOAuth2ProviderAppRequest.icon PutOAuth2ProviderAppRequest.icon CspReport.csp-report
@@ -90,6 +93,9 @@ _REASONS = {
         UpdateTaskInputRequest.input RoleSpec.display_name CreateTokenRequest.token_name
         UpdateUserAppearanceSettingsRequest.theme_mode UpdateUserAppearanceSettingsRequest.theme_light
         UpdateUserAppearanceSettingsRequest.theme_dark CreateTestAuditLogRequest.additional_fields""",
+    "of an event that nothing keeps": """
+        TemplateBuilderSessionRequest.base_template_id TemplateBuilderSessionRequest.duration_seconds
+        TemplateBuilderSessionRequest.module_ids""",
     "the name of a provider's claim: every one is good, and none turns it off": """
         GroupSyncChange.field PatchGroupIDPSyncConfigRequest.field OrganizationSyncChange.field
         PatchOrganizationIDPSyncConfigRequest.field RoleSyncChange.field PatchRoleIDPSyncConfigRequest.field""",

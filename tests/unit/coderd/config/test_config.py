@@ -24,13 +24,14 @@ from tests.kit.paths import DATA, ROOT
 
 SOURCES = ROOT / "coder"
 RECORDED = DATA / "api" / "recorded" / "deployment-options.jsonl"
-LEFT_OUT = re.compile("AI |Chat|Template Builder")
+LEFT_OUT = re.compile("AI |Chat")
 NOT_OURS = {"disable-chat-sharing"}
 """Groups besides `LEFT_OUT`: there are no chats."""
 OTHER_DEFAULTS = {
     "telemetry": "nothing is ever sent, so the honest default is off",
     "update-check": "off unless an administrator enables it",
     "cache-dir": "recorded as a placeholder",
+    "template-builder-registry-url": "templates contain their modules unless an administrator sets a registry",
 }
 
 
@@ -54,6 +55,7 @@ OTHER_VALUES = {
     "samesite_auth_cookie": "none",
     "access_url": "https://coder.example",
     "wildcard_access_url": "*.coder.example",
+    "template_builder_registry_url": "registry.example.com",
     "wireguard_endpoint": "vpn.example.com:51820",
     "postgres_auth": "awsiamrds",
     "prometheus_aggregate_agent_stats_by": "username",

@@ -8,6 +8,8 @@ import type {
   Template,
   TemplateACL,
   TemplateBuildReport,
+  TemplateBuilderBasesResponse,
+  TemplateBuilderModulesResponse,
   TemplateBuildTokens,
   TemplateExample,
   TemplateVersion,
@@ -116,6 +118,28 @@ export const templateExamples = queryOptions({
   queryFn: () => get<TemplateExample[]>("/api/v2/templates/examples"),
   staleTime: Infinity,
 });
+
+/** The bases of the template builder. Refused when an administrator disabled the builder. */
+export const builderBases = queryOptions({
+  queryKey: ["templates", "builder", "bases"],
+  queryFn: async () =>
+    (await get<TemplateBuilderBasesResponse>("/api/v2/templatebuilder/bases")).bases,
+  staleTime: Infinity,
+  retry: false,
+});
+
+/** The modules that work with a base. */
+export const builderModules = (base: string) =>
+  queryOptions({
+    queryKey: ["templates", "builder", "modules", base],
+    queryFn: async () =>
+      (
+        await get<TemplateBuilderModulesResponse>(
+          withQuery("/api/v2/templatebuilder/modules", { base }),
+        )
+      ).modules,
+    staleTime: Infinity,
+  });
 
 export const templateAcl = (template: string) =>
   queryOptions({

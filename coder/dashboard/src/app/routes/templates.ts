@@ -62,10 +62,10 @@ export const templateRoutes: RouteObject[] = [
     "/templates/new",
     async () => (await import("../../pages/templates/NewTemplatePage")).NewTemplatePage,
   ),
-  // The set-up of the first account leads here, and other programs expect it to.
+  // The set-up of the first account leads here.
   page(
     "/templates/new/builder",
-    async () => (await import("../../pages/templates/NewTemplatePage")).NewTemplatePage,
+    async () => (await import("../../pages/templates/builder/BuilderPage")).BuilderPage,
   ),
   page(
     "/starter-templates",

@@ -5,6 +5,7 @@ import { Navigate, useNavigate } from "react-router";
 
 import { post } from "../../api/client";
 import { appearance, authMethods, hasFirstUser } from "../../api/queries/session";
+import { builderBases } from "../../api/queries/templates";
 import { Button, buttonClass } from "../../ui/Button";
 import { Failure } from "../../ui/Failure";
 import { TextField } from "../../ui/forms/Field";
@@ -30,7 +31,9 @@ export function SetupPage() {
     queries.clear();
     void queries.invalidateQueries({ queryKey: appearance.queryKey });
     toast.done(`User "${username}" created successfully.`);
-    await navigate("/templates"); // without a template there is nothing else to do
+    // Without a template there is nothing else to do.
+    const bases = await queries.fetchQuery(builderBases).catch(() => []);
+    await navigate(bases.length > 0 ? "/templates/new/builder" : "/templates");
   });
   if (first.data === true && !form.busy && !done) return <Navigate to="/login" replace />;
   if (first.isPending) return <Loading />;

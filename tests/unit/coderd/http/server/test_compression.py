@@ -23,7 +23,6 @@ HARMLESS = {
     "ProvisionerDaemon.key_id": "id of a key, not the key",
     "ProvisionerDaemon.key_name": "name of a key, not the key",
     "AuthMethods.password": "whether passwords are a login type",
-    "TemplateBuilderModuleVariable.default_value": "constants of the catalogue",
     "WorkspaceAgent.environment_variables": "hidden from others; no other origin causes the request",
     "WorkspaceAgentMetadataDescription.key": "name of an item",
     "WorkspaceAgentMetadataResult.value": "output that is shown on the page",

@@ -45,6 +45,8 @@ export interface Source {
   title: string;
   /** Name of the archive, which the user may take back. */
   archive?: { name: string; onRemove: () => void };
+  /** The step before this form, instead of leaving it. */
+  back?: { text: string; onBack: () => void };
   organization?: string;
   tags?: ProvisionerTags;
 }
@@ -261,6 +263,10 @@ export function CreateForm({
                 }
               >
                 Cancel import
+              </Button>
+            ) : source.back ? (
+              <Button disabled={form.busy} onClick={source.back.onBack}>
+                {source.back.text}
               </Button>
             ) : (
               <ButtonLink to="/templates/new">Cancel</ButtonLink>

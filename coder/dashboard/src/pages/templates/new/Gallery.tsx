@@ -1,8 +1,9 @@
 // The starter templates for a new template, grouped by what they need.
 import { useQuery } from "@tanstack/react-query";
+import { Blocks } from "lucide-react";
 import { useState } from "react";
 
-import { templateExamples } from "../../../api/queries/templates";
+import { builderBases, templateExamples } from "../../../api/queries/templates";
 import type { TemplateExample } from "../../../api/types";
 import { Avatar } from "../../../ui/Avatar";
 import { Tag } from "../../../ui/Badge";
@@ -19,6 +20,7 @@ const GRID = "grid grid-cols-[repeat(auto-fill,minmax(min(17rem,100%),1fr))] gap
 
 export function Gallery({ onFile }: { onFile: (file: Uploaded) => void }) {
   const examples = useQuery(templateExamples);
+  const builder = useQuery(builderBases); // an administrator may have disabled it
   const [text, setText] = useState("");
   const groups = groupExamples(examples.data ?? [], text);
   return (
@@ -27,6 +29,13 @@ export function Gallery({ onFile }: { onFile: (file: Uploaded) => void }) {
         title="Create a Template"
         crumbs={[["Templates", "/templates"], ["New template"]]}
         description="Start with an example or upload your own files."
+        actions={
+          builder.data ? (
+            <ButtonLink variant="primary" icon={<Blocks />} to="/templates/new/builder">
+              Open template builder
+            </ButtonLink>
+          ) : null
+        }
       />
       <Stack className="gap-6">
         <UploadBox onFile={onFile} />
