@@ -82,12 +82,13 @@ class TemplateRollout(ApiStruct):
 
 
 class OfferedVersion(ApiStruct):
-    """Version to which an update brings a workspace, for templates with an open rollout."""
+    """Version to which an update brings a workspace."""
 
     workspace_id: UUID
     template_version_id: UUID
     template_version_name: str
-    rollout_id: UUID
+    rollout_id: UUID | None
+    """Rollout of the template that is running or stopped."""
     is_staged: bool
     """Whether it is the version of the rollout, not the active one."""
     outdated: bool

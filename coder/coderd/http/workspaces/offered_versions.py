@@ -30,10 +30,10 @@ _MOST = 200
     compressed=True,
 )
 async def get_offered_versions() -> Response:
-    """Return the versions that these workspaces are offered, comma-separated ids.
+    """Return the versions that workspaces are offered, by comma-separated ids.
 
-    Contains workspaces whose template has a rollout that is running or stopped. All others are offered the template's
-    active version. Unknown and unreadable workspaces are left out.
+    It is the template's active version, or during a rollout the one that the rollout offers. Deleted, unknown and
+    unreadable workspaces are left out.
     """
     query = Query()
     query.require("ids")

@@ -154,7 +154,6 @@ class RolloutWorkspace:
     """Workspace of a template with a rollout."""
 
     id: UUID
-    owner_id: UUID
     version_id: UUID | None
     "Version of its latest build."
     has_succeeded: bool
@@ -170,15 +169,14 @@ def _in_group(group_id: UUID | None) -> Query:
     )
 
 
-async def list_workspaces(tx: Tx, rollout: RolloutRow, workspace_ids: Collection[UUID] = ()) -> list[RolloutWorkspace]:
-    """Return the workspaces of the rollout's template, or those of `workspace_ids` among them.
+async def list_workspaces(tx: Tx, rollout: RolloutRow) -> list[RolloutWorkspace]:
+    """Return the workspaces of the rollout's template.
 
     Deleted and unclaimed prebuilt workspaces are left out: the latter always have the active version.
     """
     statement = (
         select(
             workspaces.c.id,
-            workspaces.c.owner_id,
             _builds.c.template_version_id,
             func.coalesce(STATUS == "succeeded", False),
             workspaces.c.owner_id.in_(_in_group(rollout.group_id)),
@@ -191,8 +189,6 @@ async def list_workspaces(tx: Tx, rollout: RolloutRow, workspace_ids: Collection
             workspaces.c.owner_id != PREBUILDS_USER_ID,
         )
     )
-    if workspace_ids:
-        statement = statement.where(workspaces.c.id.in_(workspace_ids))
     return [RolloutWorkspace(*row) for row in await tx.execute(statement)]
 
 
@@ -225,8 +221,34 @@ async def list_builds(tx: Tx, rollout: RolloutRow) -> list[RolloutBuild]:
     return [RolloutBuild(*row) for row in await tx.execute(statement)]
 
 
-async def is_in_group(tx: Tx, group_id: UUID | None, user_id: UUID) -> bool:
-    """Return whether the user is in the group; False without a group."""
-    if group_id is None:
-        return False
-    return bool((await tx.execute(_in_group(group_id).where(group_members.c.user_id == user_id))).scalar_one_or_none())
+async def list_members(tx: Tx, group_id: UUID) -> set[UUID]:
+    """Return the users in a rollout's group."""
+    return set((await tx.execute(_in_group(group_id))).scalars())
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentVersion:
+    """Workspace with the version of its latest build, and the active version of its template."""
+
+    id: UUID
+    template_id: UUID
+    owner_id: UUID
+    active_version_id: UUID
+    version_id: UUID | None
+
+
+async def list_current_versions(tx: Tx, workspace_ids: Collection[UUID]) -> list[CurrentVersion]:
+    """Return those workspaces that are not deleted."""
+    statement = (
+        select(
+            workspaces.c.id,
+            workspaces.c.template_id,
+            workspaces.c.owner_id,
+            templates.c.active_version_id,
+            _builds.c.template_version_id,
+        )
+        .join(templates, templates.c.id == workspaces.c.template_id)
+        .outerjoin(_builds, _builds.c.id == workspaces.c.latest_build_id)
+        .where(workspaces.c.id.in_(workspace_ids), ~workspaces.c.deleted)
+    )
+    return [CurrentVersion(*row) for row in await tx.execute(statement)]

@@ -1,4 +1,4 @@
-"""Versions that updates of workspaces would bring, while rollouts of their templates are open."""
+"""Versions to which updates would bring workspaces, for clients that follow rollouts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from uuid import UUID
 from coder.api.templates.rollouts import OfferedVersion
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
+from coder.coderd.services.templates.rollout_offers import find_offers
 from coder.coderd.store.templates import rollouts as store
 from coder.coderd.store.templates import system_template_versions
-from coder.coderd.store.templates.rollouts import RolloutRow
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.domain.access.policy import Subject
-from coder.domain.templates.rollouts import offered_version
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -24,41 +23,24 @@ if TYPE_CHECKING:
 async def list_offered_versions(
     ctx: Context, subject: Subject, workspace_ids: Collection[UUID]
 ) -> list[OfferedVersion]:
-    """Return the offers of those workspaces that the caller may read and whose template has an open rollout."""
+    """Return the offers of those workspaces that the caller may read."""
     rows = await ctx.db.read(workspace_store.list_with_owners, list(workspace_ids))
-    readable: dict[UUID, set[UUID]] = {}
-    for row, _ in rows:
-        if may(subject, "read", workspace_resource(row)):
-            readable.setdefault(row.template_id, set()).add(row.id)
+    readable = [row.id for row, _ in rows if may(subject, "read", workspace_resource(row))]
     return await ctx.db.read(_list, readable) if readable else []
 
 
-async def _list(tx: Tx, workspace_ids: dict[UUID, set[UUID]]) -> list[OfferedVersion]:
-    """Return the offers of workspaces, given by their templates. Their reader was checked."""
-    applying = await store.list_applying(tx, workspace_ids.keys())
+async def _list(tx: Tx, workspace_ids: Collection[UUID]) -> list[OfferedVersion]:
+    """Return the offers. The caller's permission to read the workspaces was checked."""
+    offers = await find_offers(tx, await store.list_current_versions(tx, workspace_ids))
+    names = await system_template_versions.get_versions(tx, {offered for _, offered, _ in offers})
     return [
-        offer
-        for template_id, rollout in applying.items()
-        for offer in await _of_rollout(tx, rollout, workspace_ids[template_id])
+        OfferedVersion(
+            workspace_id=item.id,
+            template_version_id=offered,
+            template_version_name=names[offered].name if offered in names else "",
+            rollout_id=rollout.id if rollout is not None else None,
+            is_staged=offered != item.active_version_id,
+            outdated=offered != item.version_id,
+        )
+        for item, offered, rollout in offers
     ]
-
-
-async def _of_rollout(tx: Tx, rollout: RolloutRow, workspace_ids: set[UUID]) -> list[OfferedVersion]:
-    versions = (rollout.template_version_id, rollout.former_version_id)
-    names = {key: row.name for key, row in (await system_template_versions.get_versions(tx, versions)).items()}
-    results = []
-    for item in await store.list_workspaces(tx, rollout, workspace_ids):
-        offered = offered_version(
-            rollout.former_version_id, rollout.offer, item.id, item.version_id, in_group=item.in_group
-        )
-        results.append(
-            OfferedVersion(
-                workspace_id=item.id,
-                template_version_id=offered,
-                template_version_name=names.get(offered, ""),
-                rollout_id=rollout.id,
-                is_staged=offered == rollout.template_version_id,
-                outdated=offered != item.version_id,
-            )
-        )
-    return results
