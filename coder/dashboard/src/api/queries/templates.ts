@@ -8,6 +8,7 @@ import type {
   Template,
   TemplateACL,
   TemplateBuildTokens,
+  TemplateRollout,
   TemplateExample,
   TemplateVersion,
   TemplateVersionExternalAuth,
@@ -126,6 +127,19 @@ export const templateBuildTokens = (template: string) =>
   queryOptions({
     queryKey: ["templates", template, "build-tokens"],
     queryFn: () => get<TemplateBuildTokens>(`/api/v2/templates/${template}/build-tokens`),
+  });
+
+const ROLLOUT_REFRESH_MS = 10_000;
+
+/** The latest rollouts, the latest first; at most the first one is open. For administrators. */
+export const templateRollouts = (template: string) =>
+  queryOptions({
+    queryKey: ["templates", template, "rollouts"],
+    queryFn: () => get<TemplateRollout[]>(`/api/v2/templates/${template}/rollouts`),
+    refetchInterval: (query) =>
+      query.state.data?.[0]?.progress === null || !query.state.data?.[0]
+        ? false
+        : ROLLOUT_REFRESH_MS,
   });
 
 export const templateAclAvailable = (template: string, query: string) =>
