@@ -41,10 +41,10 @@ _OPEN = frozenset({"running", "stopped"})
 @implements(START)
 def _start(invocation: Invocation[RolloutStartOptions]) -> int:
     options = invocation.options
-    if not options.template_version and not is_interactive():
-        raise UsageError("Missing values for the required flags: template-version")
     client = session.client(invocation)
     template = _find_template(invocation, client)
+    if not options.template_version and not is_interactive():
+        raise UsageError("Missing values for the required flags: template-version")
     name = options.template_version or ask_version(client, template)
     with add_action_to_errors("get template version by name"):
         path = f"/api/v2/templates/{template.id}/versions/{quote(name, safe='')}"

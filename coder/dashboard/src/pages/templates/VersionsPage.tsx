@@ -28,7 +28,10 @@ export function VersionsPage() {
   useTitle(`${template.name} · Versions`);
   const queries = useQueryClient();
   const list = useQuery(templateVersions(template.id));
-  const rollouts = useQuery({ ...templateRollouts(template.id), enabled: may.update === true }).data;
+  const rollouts = useQuery({
+    ...templateRollouts(template.id),
+    enabled: may.update === true,
+  }).data;
   const [starting, setStarting] = useState<TemplateVersion | null>(null);
   const [confirming, setConfirming] = useState<{
     version: TemplateVersion;
@@ -37,7 +40,7 @@ export function VersionsPage() {
   if (list.isPending) return <SkeletonRows />;
   if (list.isLoadingError) return <Failure error={list.error} retry={() => void list.refetch()} />;
   const home = templatePath(template);
-  const open = isOpen(rollouts?.[0]) ? rollouts[0] : undefined;
+  const open = rollouts?.find(isOpen);
   const [newest] = list.data;
   const refresh = () =>
     Promise.all([

@@ -35,7 +35,7 @@ export function useWorkspace(): Found {
       ),
     };
   if (workspace) return { workspace, view: null };
-  if (result.isPending) return { workspace: null, view: <SkeletonRows rows={4} /> };
+  if (!result.error) return { workspace: null, view: <SkeletonRows rows={4} /> };
   return {
     workspace: null,
     view: <Failure error={result.error} retry={() => void result.refetch()} />,

@@ -242,8 +242,8 @@ async def test_rollout_refusals() -> None:
         _, token = await world.member("reader")
         step = {"rollout_id": str(uuid4()), "action": "stop"}
         for status in (403, 404):
-            for method, body in (("GET", None), ("POST", start), ("PATCH", step)):
-                answer = await world.request(method, path, json=body, token=token)
+            for method, sent in (("GET", None), ("POST", start), ("PATCH", step)):
+                answer = await world.request(method, path, json=sent, token=token)
                 assert answer.status_code == status, (method, answer.text)
             hidden = await world.patch(_path(world), {"disable_everyone_group_access": True})
             assert hidden.status_code == 200, hidden.text
@@ -252,12 +252,13 @@ async def test_rollout_refusals() -> None:
             answer = await world.post(path, start | body)
             assert answer.status_code == 400, answer.text
             assert [item["field"] for item in answer.json()["validations"]] == [field]
-        for body, status in (
+        refused: tuple[tuple[dict[str, Any], int], ...] = (
             ({"group_id": str(uuid4())}, 404),
             ({"group_id": world.organization_id}, 400),
             ({"template_version_id": str(uuid4())}, 404),
             ({"stages": ["five", 100]}, 400),
-        ):
+        )
+        for body, status in refused:
             assert (await world.post(path, start | body)).status_code == status, body
         assert (await world.patch(path, step)).status_code == 404
         assert (await world.get(path)).json() == []

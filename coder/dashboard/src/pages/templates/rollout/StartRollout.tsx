@@ -39,11 +39,10 @@ export function StartRollout({
       await onStarted();
       onClose();
     },
-    (values) => ({
-      stages: readStages(values.stages)
-        ? undefined
-        : "Write percentages separated by commas, such as 5, 25, 100.",
-    }),
+    (values) =>
+      readStages(values.stages)
+        ? {}
+        : { stages: "Write percentages separated by commas, such as 5, 25, 100." },
   );
   const { values, set, problem } = form;
   return (

@@ -17,8 +17,8 @@ export const STATUS_TONES: Record<TemplateRollout["status"], Tone> = {
   canceled: "idle",
 };
 
-export const isOpen = (rollout: TemplateRollout | undefined): rollout is TemplateRollout =>
-  rollout?.status === "running" || rollout?.status === "stopped";
+export const isOpen = (rollout: TemplateRollout): boolean =>
+  rollout.status === "running" || rollout.status === "stopped";
 
 /** The percentage of the stage after the current one. */
 export const nextStage = (rollout: TemplateRollout): number =>
