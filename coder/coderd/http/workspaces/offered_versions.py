@@ -25,7 +25,6 @@ _MOST = 200
     "/workspaces/offered-versions",
     scope="workspace:read",
     query={"ids": UUID},
-    wants=("ids",),
     answers=list[OfferedVersion],
     compressed=True,
 )
@@ -33,10 +32,9 @@ async def get_offered_versions() -> Response:
     """Return the versions that workspaces are offered, by comma-separated ids.
 
     It is the template's active version, or during a rollout the one that the rollout offers. Deleted, unknown and
-    unreadable workspaces are left out.
+    unreadable workspaces are left out; without ids, the list is empty.
     """
     query = Query()
-    query.require("ids")
     ids = query.uuids("ids")
     if len(ids) > _MOST:
         query.refuse("ids", f'Query param "ids" has more than {_MOST} ids')

@@ -263,6 +263,6 @@ async def test_rollout_refusals() -> None:
         assert (await world.patch(path, step)).status_code == 404
         assert (await world.get(path)).json() == []
         many = ",".join(str(uuid4()) for _ in range(201))
-        for ids in ("", "x", many):
+        for ids in ("x", many):
             answer = await world.get("/api/v2/workspaces/offered-versions", params={"ids": ids})
             assert answer.status_code == 400, ids
