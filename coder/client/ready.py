@@ -23,6 +23,7 @@ from coder.base.quoted import quoted
 from coder.client.answers import read
 from coder.client.logs import follow_agent_logs, follow_job_logs
 from coder.client.patience import aread_patiently
+from coder.client.offered_version import find_update_target
 from coder.client.target import choose_agent, split_target
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
@@ -106,8 +107,9 @@ class Preparation:
         The server can reject the last build's version (403): members must use the active version of some templates.
         """
         path = f"/api/v2/workspaces/{workspace.id}/builds"
-        active, last = workspace.template_active_version_id, workspace.latest_build.template_version_id
-        versions = [active] if workspace.automatic_updates == "always" else list(dict.fromkeys((last, active)))
+        last = workspace.latest_build.template_version_id
+        target = (await find_update_target(self._http, workspace)).version_id
+        versions = [target] if workspace.automatic_updates == "always" else list(dict.fromkeys((last, target)))
         for version in versions:
             body = {"transition": "start", "reason": "ssh_connection", "template_version_id": version}
             try:

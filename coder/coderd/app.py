@@ -49,6 +49,7 @@ from coder.coderd.loops import (
     reaper,
     release_check,
     reports,
+    rollouts,
 )
 from coder.coderd.rpc_endpoints import agents, coordination, provisioners, proxies
 from coder.coderd.rpc_endpoints import relay as relay_endpoint
@@ -114,6 +115,7 @@ DUTY_OF: dict[Callable[[Context], Awaitable[None]], Duty] = {
     key_rotation.run: "loops",
     prebuilds.run: "loops",
     reports.run: "loops",
+    rollouts.run: "loops",
 }
 """Parts and loops that only the process with a duty runs. All others run in every process of a server."""
 
@@ -134,6 +136,7 @@ LOOPS: tuple[Callable[[Context], Awaitable[None]], ...] = (
     proxy_health.run,
     release_check.run,
     reports.run,
+    rollouts.run,
 )
 """`async def run(ctx)`: automatic actions."""
 

@@ -41,6 +41,14 @@ _OWN: list[tuple[str, str, Any]] = [
     ("GET", "/api/v2/templates", None),
     ("GET", "/api/v2/templates/{template}/build-tokens", None),
     ("PUT", "/api/v2/templates/{template}/build-tokens", {"all_roles": False}),
+    ("GET", "/api/v2/templates/{template}/rollouts", None),
+    (
+        "POST",
+        "/api/v2/templates/{template}/rollouts",
+        {"template_version_id": "{templateversion}", "group_id": "{group}"},
+    ),
+    ("PATCH", "/api/v2/templates/{template}/rollouts", {"rollout_id": "{templateversion}", "action": "stop"}),
+    ("GET", "/api/v2/workspaces/offered-versions?ids={workspace}", None),
     ("GET", "/api/v2/users/{user}/sessions", None),
     ("POST", "/api/v2/users/me/wireguard-clients", {"name": "laptop", "public_key": "eHh4" * 10 + "eHg="}),
     ("GET", "/api/v2/users/me/wireguard-clients", None),
@@ -121,7 +129,7 @@ async def record_checks(world: Populated) -> Checks:
             if operation.name != _LEFT_OUT:
                 await _call(world, operation)
         for method, path, body in _OWN:
-            await world.ask(method, await _fill(world, path), world.world.token, body)
+            await world.ask(method, await _fill(world, path), world.world.token, await world.filled(body, _WHO))
             world.drop(_WHO, person="suspend" in path)
         for story in (consent, terminal):
             async for _ in story(world):

@@ -37,6 +37,7 @@ from coder.cli.workspaces.parameter_form import START as START_ACTION
 from coder.cli.workspaces.parameter_form import UPDATE as UPDATE_ACTION
 from coder.cli.workspaces.parameter_form import KnownValues, VersionParameters, resolve_values
 from coder.client.answers import read
+from coder.client.offered_version import update_target
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
@@ -119,7 +120,7 @@ def _start_extra(
 ) -> JsonObject:
     version = workspace.latest_build.template_version_id
     if workspace.automatic_updates == "always" or workspace.template_require_active_version:
-        version = workspace.template_active_version_id
+        version = update_target(client, workspace).version_id
     return _values_for(invocation, client, workspace, version, START_ACTION, stops_first=stops_first)
 
 
@@ -150,7 +151,8 @@ def _values_of_last_build(client: BlockingClient, workspace: Workspace) -> dict[
 def _update(invocation: Invocation[UpdateOptions]) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
-    if not workspace.outdated and not _is_change_requested(invocation, client, workspace):
+    target = update_target(client, workspace)
+    if not target.outdated and not _is_change_requested(invocation, client, workspace):
         sys.stdout.write("Workspace is up-to-date.\n")
         return 0
     is_started = workspace.latest_build.transition == "start"
@@ -158,7 +160,7 @@ def _update(invocation: Invocation[UpdateOptions]) -> int:
         invocation,
         client,
         workspace,
-        workspace.template_active_version_id,
+        target.version_id,
         UPDATE_ACTION,
         stops_first=is_started,
     )

@@ -35,9 +35,17 @@ from coder.coderd.http.site import (
     health_and_version,
 )
 from coder.coderd.http.tasks import tasks
-from coder.coderd.http.templates import files, insights, template_builder, template_versions, templates
+from coder.coderd.http.templates import files, insights, rollouts, template_builder, template_versions, templates
 from coder.coderd.http.wireguard import wireguard_clients
-from coder.coderd.http.workspaces import builds, external_agents, orphaning, prebuilds, workspace_settings, workspaces
+from coder.coderd.http.workspaces import (
+    builds,
+    external_agents,
+    offered_versions,
+    orphaning,
+    prebuilds,
+    workspace_settings,
+    workspaces,
+)
 
 if TYPE_CHECKING:
     from quart import Blueprint
@@ -70,10 +78,12 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     templates.blueprint,
     template_versions.blueprint,
     template_builder.blueprint,
+    rollouts.blueprint,
     provisioners.blueprint,
     workspaces.blueprint,
     workspace_settings.blueprint,
     orphaning.blueprint,
+    offered_versions.blueprint,
     external_agents.blueprint,
     builds.blueprint,
     agents.blueprint,

@@ -103,6 +103,27 @@ DOORS = (
         f"{_SERVICES}/templates/test_build_report.py",
     ),
     Door(
+        "rollouts of versions, read",
+        ("GET /api/v2/templates/{template}/rollouts",),
+        "settings of a template that only its administrators read",
+        "GET /api/v2/templates/{template}/acl",
+        f"{_SERVICES}/templates/test_rollouts.py",
+    ),
+    Door(
+        "rollouts of versions, changed",
+        ("POST /api/v2/templates/{template}/rollouts", "PATCH /api/v2/templates/{template}/rollouts"),
+        "changing templates: the last stage makes a version the active one",
+        "PATCH /api/v2/templates/{template}",
+        f"{_SERVICES}/templates/test_rollouts.py",
+    ),
+    Door(
+        "versions that workspaces are offered",
+        ("GET /api/v2/workspaces/offered-versions",),
+        "reading workspaces",
+        f"GET {_W}",
+        f"{_SERVICES}/templates/test_rollouts.py",
+    ),
+    Door(
         "shared ports that expire",
         (),
         "a port share ends with its workspace, and is at most as open as the template allows",

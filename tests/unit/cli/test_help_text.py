@@ -25,9 +25,9 @@ NOT_IMPERATIVE = {
 VERBS = frozenset(
     "Activate Add Answer Archive Attach Authenticate Back Cancel Check Collect Configure Connect "
     "Coordinate Create Debug Declare Decrypt Delete Diagnose Directly Disable Display Download Edit Enable "
-    "Encrypt Expire Explain Extend Fetch Forward Generate Get Import Install List Manage Manually Mark Open "
-    "Output Pause Personalize Ping Print Prompt Promote Pull Push Regenerate Remove Rename Reset Restart "
-    "Restore Resume Revoke Rotate Run Schedule Send Serve Set Share Show Simulate Start Stop Suspend "
+    "Encrypt End Expire Explain Extend Fetch Forward Generate Get Go Import Install List Manage Manually Mark "
+    "Offer Open Output Pause Personalize Ping Print Prompt Promote Pull Push Regenerate Remove Rename Reset Restart "
+    "Restore Resume Revoke Roll Rotate Run Schedule Send Serve Set Share Show Simulate Start Stop Suspend "
     "Toggle Trace Unarchive Unauthenticate Unlink Update Upgrade Verify View Wait".split()
 )
 """Imperative verbs (two after an adverb) that summaries begin with; extend the list with common verbs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -14,6 +15,7 @@ from coder.cli.core.options import Options
 from coder.cli.core.parsing import parse
 from coder.cli.declarations.workspaces.lifecycle import RESTART, START, STOP, UPDATE
 from coder.cli.workspaces import lifecycle
+from coder.client.offered_version import UpdateTarget
 from coder.domain.workspaces.builds import REASONS_FOR_CLIENTS
 
 BUILDS = {"start": ["start"], "stop": ["stop"], "restart": ["stop", "start"], "update": ["stop", "start"]}
@@ -36,6 +38,7 @@ def posted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     monkeypatch.setattr(lifecycle, "_start_extra", lambda *_, **__: {})
     monkeypatch.setattr(lifecycle, "_values_for", lambda *_, **__: {})
     monkeypatch.setattr(lifecycle, "read", lambda _answer, _kind: latest)
+    monkeypatch.setattr(lifecycle, "update_target", lambda _client, _workspace: UpdateTarget(UUID(int=1), True))
     for name in ("confirm", "handle_build", "watch_build"):
         monkeypatch.setattr(lifecycle, name, lambda *_, **__: None)
     return bodies

@@ -181,6 +181,8 @@ ELSEWHERE = {
     ),
     "PUT /api/v2/oauth2-provider/apps/<id:app>/legacy": "services/login/test_oauth2_provider.py",
     "PUT /api/v2/templates/<id:template>/build-tokens": "services/access/test_build_tokens.py",
+    "POST /api/v2/templates/<id:template>/rollouts": "services/templates/test_rollouts.py",
+    "PATCH /api/v2/templates/<id:template>/rollouts": "services/templates/test_rollouts.py",
     "PUT /api/v2/organizations/<organization>/provisionerjobs/<id:job>/parked": (
         "services/provisioning/test_job_reasons.py"
     ),

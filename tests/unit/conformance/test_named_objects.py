@@ -93,6 +93,7 @@ _NO_KIND = {
     "user_email": "a word in the rows of the connection log",
     "id": "repeats the id of the path; selects among the rows that the list shows",
     "allow_list": "limits of a new key, tested in test_attacks_by_roles.py",
+    "rollout_id": "compared with the open rollout of the template in the path",
     "Gets": "loses a place in the settings, as the fields of _TAKES_AWAY",
 }
 """Names of fields without a kind, with the reason why no right to another object is asked."""

@@ -13,6 +13,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -57,11 +58,16 @@ BODIES: dict[str, Callable[[], Any]] = {
     "PATCH /api/v2/workspaces/{workspace}": lambda: {"name": "renamed"},
     "POST /api/v2/applications/reconnecting-pty-signed-token": dict,
     "POST /api/v2/workspaceagents/{agent}/speedtest": lambda: {"direction": "down"},
+    "POST /api/v2/templates/{template}/rollouts": lambda: {"template_version_id": str(uuid4())},
+    "PATCH /api/v2/templates/{template}/rollouts": lambda: {"rollout_id": str(uuid4()), "action": "stop"},
     "PATCH /api/v2/templates/{template}": lambda: {"description": "changed"},
     "POST /api/v2/licenses": lambda: {"license": "x"},
     "POST /api/v2/workspaceproxies/me/may-stay": lambda: {"app_requests": []},
     "POST /api/v2/workspaceproxies/me/issue-signed-app-token": dict,
 }
+
+
+QUERIES = {"GET /api/v2/workspaces/offered-versions": "?ids={workspace}"}
 
 
 def _compared() -> list[Door]:
@@ -133,7 +139,8 @@ class Stage:
         if path.startswith("/api/v2/workspaces/"):
             objects = {**objects, "agent": "main"}
         body = BODIES[operation]() if operation in BODIES else None
-        answer = await self.world.request(method, path.format(**objects), json=body, token=token)
+        path = (path + QUERIES.get(operation, "")).format(**objects)
+        answer = await self.world.request(method, path, json=body, token=token)
         assert answer.status_code < 500, f"{operation}: {answer.text}"
         is_list = method == "GET" and answer.is_success and "json" in answer.headers.get("content-type", "")
         return 404 if is_list and _is_empty_list(answer.json()) else answer.status_code

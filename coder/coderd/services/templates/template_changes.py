@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, get_args
 from uuid import UUID
@@ -13,6 +14,7 @@ from coder.coderd.services.access.workspace_access import load_template, lock_te
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.notifications.notifications import site_of
+from coder.coderd.services.templates.rollout_endings import end_void_rollout
 from coder.coderd.services.templates.template_checks import NAME_INDEX, check_settings, name_taken, value_or
 from coder.coderd.services.templates.template_schedules import read_schedule, write_changes
 from coder.coderd.services.templates.templates import show_template
@@ -93,28 +95,35 @@ async def delete_template(ctx: Context, subject: Subject, template_id: UUID) -> 
 
 
 async def _delete(tx: Tx, subject: Subject, template_id: UUID, now: datetime) -> None:
-    await lock_template(tx, subject, template_id, "delete")
+    row = await lock_template(tx, subject, template_id, "delete")
     if await store.count_living_workspaces(tx, template_id):
         raise Invalid("All workspaces must be deleted before a template can be removed.")
     await store.update_template(tx, template_id, deleted=True, updated_at=now)
+    await end_void_rollout(tx, replace(row, deleted=True), now)
 
 
 async def set_active_version(ctx: Context, subject: Subject, template_id: UUID, version_id: UUID) -> None:
     """Promote a version to be the active one. Raises Invalid, Forbidden (failed import), NotFound."""
     row = await load_template(ctx, subject, template_id)
-    await ctx.db.read(_check_promotion, subject, row, version_id)
+    await ctx.db.read(check_promotion, subject, row, version_id)
     require(subject, "update", template_resource(row))
     await ctx.db.run(_set_active, subject, template_id, version_id, ctx.clock.now())
 
 
 async def _set_active(tx: Tx, subject: Subject, template_id: UUID, version_id: UUID, now: datetime) -> None:
     row = await lock_template(tx, subject, template_id)
-    await _check_promotion(tx, subject, row, version_id)
+    await check_promotion(tx, subject, row, version_id)
+    await promote(tx, row, version_id, now)
+    await end_void_rollout(tx, replace(row, active_version_id=version_id), now)
+
+
+async def promote(tx: Tx, row: TemplateRow, version_id: UUID, now: datetime) -> None:
+    """Make a version the active one. The transaction has locked the template and checked the version."""
     await store.update_template(tx, row.id, active_version_id=version_id, updated_at=now)
     await notify_changes(tx, "settings", await store.list_workspace_places(tx, row.id))  # now outdated, or not any more
 
 
-async def _check_promotion(tx: Tx, subject: Subject, row: TemplateRow, version_id: UUID) -> None:
+async def check_promotion(tx: Tx, subject: Subject, row: TemplateRow, version_id: UUID) -> None:
     """Require a version that can be the template's active one; readers hear this before their missing permission."""
     loaded = await find_version(tx, version_id)
     if loaded is None or not may(subject, "read", loaded.resource):

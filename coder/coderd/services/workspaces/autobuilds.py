@@ -18,6 +18,7 @@ from coder.coderd.services.access.authentication import subject_of
 from coder.coderd.services.foundation.isolated_items import process_items
 from coder.coderd.services.notifications import notifications
 from coder.coderd.services.notifications.notifications import Notification
+from coder.coderd.services.templates.rollout_offers import find_offered_version
 from coder.coderd.services.workspaces.builds.build_checks import may_use
 from coder.coderd.services.workspaces.builds.build_metrics import EnqueuedBuild
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, Prepare, run_with_values
@@ -179,8 +180,11 @@ async def _build_reason(tx: Tx, workspace: WorkspaceRow, step: AutobuildStep) ->
 
 
 async def _build_version(tx: Tx, workspace: WorkspaceRow, template: TemplateRow, step: AutobuildStep) -> UUID | None:
-    """Return the active version for a start if the owner or the template requires it; None keeps the last build's."""
+    """Return the version of an automatic update for a start if the owner or the template requires it; None keeps the
+    last build's. It is the active version, or during a rollout the one that the workspace is offered."""
     if step.transition != "start" or not (workspace.automatic_updates == "always" or template.require_active_version):
         return None
     last = await system_builds.get_latest_build(tx, workspace.id)
-    return None if last and last.template_version_id == template.active_version_id else template.active_version_id
+    current = last.template_version_id if last else None
+    offered = await find_offered_version(tx, template, workspace.id, workspace.owner_id, current)
+    return None if current == offered else offered

@@ -18,6 +18,7 @@ from coder.api.workspaces.workspace_settings import (
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, workspace_resource
 from coder.coderd.services.foundation.field_checks import check_request
+from coder.coderd.services.templates.rollout_offers import find_offered_version
 from coder.coderd.services.workspaces.workspace_settings import edit_workspace
 from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates import template_versions as version_store
@@ -112,11 +113,15 @@ async def _extend(tx: Tx, subject: Subject, workspace_id: UUID, request: ExtendW
 
 
 async def can_autostart(ctx: Context, subject: Subject, workspace_id: UUID) -> bool:
-    """Return False if the active version has parameters without a value (`parameter_mismatch`)."""
+    """Return False if the version of an automatic update has parameters without a value (`parameter_mismatch`)."""
     view = await load_workspace(ctx, subject, workspace_id)
-    version_id = view.template.active_version_id
     updates = view.workspace.automatic_updates == "always" or view.template.require_active_version
-    if not updates or view.latest.build.template_version_id == version_id:
+    template = await ctx.db.read(system_templates.get_template, view.workspace.template_id) if updates else None
+    if template is None:
+        return True
+    current, row = view.latest.build.template_version_id, view.workspace
+    version_id = await ctx.db.read(find_offered_version, template, row.id, row.owner_id, current)
+    if current == version_id:
         return True
     definitions = await ctx.db.read(version_store.list_parameters, version_id)
     previous = await ctx.db.read(build_store.list_parameters, view.latest.build.id)

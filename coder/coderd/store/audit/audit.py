@@ -32,6 +32,7 @@ from coder.coderd.store.tables.people import (
 )
 from coder.coderd.store.tables.provisioners import provisioner_keys
 from coder.coderd.store.tables.proxies import workspace_proxies
+from coder.coderd.store.tables.rollouts import template_rollouts
 from coder.coderd.store.tables.tasks import tasks
 from coder.coderd.store.tables.templates import template_versions, templates
 from coder.coderd.store.tables.user_secrets import user_secrets
@@ -217,6 +218,23 @@ _PORT_SHARES = (
     .label("port_shares")
 )
 
+_ROLLOUT = (
+    select(
+        func.concat(
+            template_versions.c.name, ": ", template_rollouts.c.status, " at ", template_rollouts.c.percent, " percent"
+        )
+    )
+    .select_from(template_rollouts)
+    .join(template_versions, template_versions.c.id == template_rollouts.c.template_version_id)
+    .where(template_rollouts.c.template_id == templates.c.id)
+    .order_by(template_rollouts.c.created_at.desc())
+    .limit(1)
+    .correlate(templates)
+    .scalar_subquery()
+    .label("rollout")
+)
+"""The latest rollout, which has no kind of its own: it changes the template."""
+
 TRACKED: dict[str, Tracked] = {
     "user": Tracked(
         users,
@@ -258,7 +276,7 @@ TRACKED: dict[str, Tracked] = {
          "allow_user_cancel_workspace_jobs", "allow_user_autostart", "allow_user_autostop", "failure_ttl_ms",
          "time_til_dormant_ms", "time_til_dormant_autodelete_ms", "require_active_version", "max_port_share_level",
          "cors_behavior", "use_classic_parameter_flow", "created_by", "user_acl", "group_acl", "full_build_tokens"),
-        templates.c.name, organization=templates.c.organization_id, icon=templates.c.icon,
+        templates.c.name, organization=templates.c.organization_id, icon=templates.c.icon, extra=(_ROLLOUT,),
     ),
     "template_version": Tracked(
         template_versions, ("id", "template_id", "name", "message", "readme", "created_by", "archived"),

@@ -23,6 +23,7 @@ def load_all() -> None:
         proxies,
         replicas,
         resources,
+        rollouts,
         site_configs,
         tasks,
         templates,

@@ -19,6 +19,7 @@ from coder.coderd.store.provisioning.jobs import STATUS
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.coderd.store.tables.people import users
+from coder.coderd.store.tables.rollouts import template_rollouts
 from coder.coderd.store.tables.templates import (
     template_version_parameters,
     template_version_presets,
@@ -29,6 +30,7 @@ from coder.coderd.store.tables.templates import (
     templates,
 )
 from coder.coderd.store.tables.workspaces import workspaces
+from coder.domain.templates.rollouts import OPEN
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -220,12 +222,18 @@ async def archive_unused(tx: Tx, template_id: UUID, *, only_failed: bool, now: d
         .where(templates.c.active_version_id == template_versions.c.id)
         .correlate(template_versions)
     )
+    staged = exists(
+        select(template_rollouts.c.id)
+        .where(template_rollouts.c.template_version_id == template_versions.c.id, template_rollouts.c.status.in_(OPEN))
+        .correlate(template_versions)
+    )
     conditions = [
         template_versions.c.template_id == template_id,
         template_versions.c.archived.is_(False),
         ~in_use,
         ~unfinished,
         ~active,
+        ~staged,
     ]
     if only_failed:
         conditions.append(

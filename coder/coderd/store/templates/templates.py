@@ -18,8 +18,10 @@ from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.coderd.store.tables.people import organizations, users
+from coder.coderd.store.tables.rollouts import template_rollouts
 from coder.coderd.store.tables.templates import template_versions, templates
 from coder.coderd.store.tables.workspaces import workspaces
+from coder.domain.templates.rollouts import OPEN
 
 if TYPE_CHECKING:
     from coder.api.base.enums import WorkspaceAgentPortShareLevel
@@ -265,7 +267,7 @@ async def count_owners(tx: Tx) -> dict[UUID, int]:
 
 
 async def uses_version(tx: Tx, version_id: UUID) -> bool:
-    """Return whether a template or a living workspace's latest build needs this version."""
+    """Return whether a template, its open rollout or a living workspace's latest build needs this version."""
     latest = (
         select(func.max(workspace_builds.c.build_number))
         .where(workspace_builds.c.workspace_id == workspaces.c.id)
@@ -283,7 +285,12 @@ async def uses_version(tx: Tx, version_id: UUID) -> bool:
         .exists()
     )
     by_template = select(templates.c.id).where(templates.c.active_version_id == version_id).exists()
-    return bool((await tx.execute(select(or_(by_template, by_workspace)))).scalar_one())
+    by_rollout = (
+        select(template_rollouts.c.id)
+        .where(template_rollouts.c.template_version_id == version_id, template_rollouts.c.status.in_(OPEN))
+        .exists()
+    )
+    return bool((await tx.execute(select(or_(by_template, by_workspace, by_rollout)))).scalar_one())
 
 
 async def list_workspace_owners(tx: Tx, template_id: UUID) -> list[UUID]:

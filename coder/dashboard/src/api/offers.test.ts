@@ -121,6 +121,8 @@ pages/templates/VersionsPage.tsx | POST /api/v2/templateversions/:/: | update
 pages/templates/VersionsPage.tsx | PATCH /api/v2/templates/:/versions | update
 pages/templates/archive.ts | UPLOAD /api/v2/files | update | pages/templates/EditorPage.tsx
 pages/templates/archive.ts | POST /api/v2/organizations/:/templateversions | createAnyTemplate | pages/templates/NewTemplatePage.tsx
+pages/templates/rollout/RolloutCard.tsx | PATCH /api/v2/templates/:/rollouts | update | pages/templates/VersionsPage.tsx
+pages/templates/rollout/StartRollout.tsx | POST /api/v2/templates/:/rollouts | update | pages/templates/VersionsPage.tsx
 pages/templates/settings/BuildTokens.tsx | PUT /api/v2/templates/:/build-tokens | update | pages/templates/settings/SettingsLayout.tsx
 pages/templates/settings/PermissionsPage.tsx | PATCH /api/v2/templates/:/acl | update | pages/templates/settings/SettingsLayout.tsx
 pages/templates/settings/VariablesPage.tsx | PATCH /api/v2/templates/:/versions | update | pages/templates/settings/SettingsLayout.tsx

@@ -414,6 +414,14 @@ export interface CreateTemplateRequest {
   time_til_autostop_notify_ms?: number;
 }
 
+export interface CreateTemplateRollout {
+  template_version_id: string;
+  stages?: number[];
+  group_id?: string | null;
+  failure_percent?: number;
+  minimum_builds?: number;
+}
+
 export interface CreateTemplateVersionDryRunRequest {
   workspace_name: string;
   rich_parameter_values: WorkspaceBuildParameter[];
@@ -1262,6 +1270,15 @@ export interface OIDCClaimsResponse {
   claims: Record<string, unknown>;
 }
 
+export interface OfferedVersion {
+  workspace_id: string;
+  template_version_id: string;
+  template_version_name: string;
+  rollout_id: string | null;
+  is_staged: boolean;
+  outdated: boolean;
+}
+
 export interface Organization {
   created_at: string;
   default_org_member_roles: string[];
@@ -2104,6 +2121,39 @@ export interface TemplateParameterValue {
   count: number;
 }
 
+export interface TemplateRollout {
+  id: string;
+  template_id: string;
+  template_version_id: string;
+  template_version_name: string;
+  former_version_id: string;
+  former_version_name: string;
+  group_id: string | null;
+  group_name: string;
+  stages: number[];
+  percent: number;
+  status: "canceled" | "completed" | "rolled_back" | "running" | "stopped";
+  message: string;
+  failure_percent: number;
+  minimum_builds: number;
+  created_by_name: string;
+  created_at: string;
+  updated_at: string;
+  stage_started_at: string;
+  ended_at: string | null;
+  progress: TemplateRolloutProgress | null;
+}
+
+export interface TemplateRolloutProgress {
+  workspaces: number;
+  offered: number;
+  updated: number;
+  builds_succeeded: number;
+  builds_failed: number;
+  builds_unfinished: number;
+  failure_percent: number | null;
+}
+
 export interface TemplateUser {
   created_at: string;
   email: string;
@@ -2258,6 +2308,12 @@ export interface UpdateTemplateMeta {
   update_workspace_dormant_at?: boolean;
   update_workspace_last_used_at?: boolean;
   use_classic_parameter_flow?: boolean;
+}
+
+export interface UpdateTemplateRollout {
+  rollout_id: string;
+  action: "next" | "resume" | "rollback" | "stop";
+  percent?: number;
 }
 
 export interface UpdateUserAppearanceSettingsRequest {

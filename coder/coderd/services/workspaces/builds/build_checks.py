@@ -12,6 +12,7 @@ from uuid import UUID
 from coder.api.base.refusals import Failed, Forbidden, Invalid, NotAcceptable, NotFound
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource
+from coder.coderd.services.templates.rollout_offers import find_offered_version
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, StaleValuesError
 from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
@@ -24,7 +25,7 @@ from coder.domain.access.policy import ALL, Class, Subject
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
-    from coder.coderd.store.workspaces.workspaces import WorkspaceView
+    from coder.coderd.store.workspaces.workspaces import WorkspaceRow, WorkspaceView
 
 _TEMPLATE_MANAGERS = "Only template managers may provide custom state"
 _DEBUG_OFF = "Terraform debug mode is disabled in the deployment configuration."
@@ -111,10 +112,8 @@ def _check_import(version: VersionRow, job: JobRow) -> None:
     raise Invalid(message, message)
 
 
-def check_privileges(
-    subject: Subject, template: TemplateRow, version: VersionRow, request: BuildRequest, rules: BuildRules
-) -> None:
-    """Check custom state, orphan, log level and an outdated version. Raises Forbidden, Invalid."""
+def check_privileges(subject: Subject, template: TemplateRow, request: BuildRequest, rules: BuildRules) -> None:
+    """Check custom state, orphan and log level. Raises Forbidden, Invalid."""
     is_manager = may(subject, "update", template_resource(template))
     if (request.state is not None or request.orphan) and not is_manager:
         raise Forbidden(_TEMPLATE_MANAGERS, _TEMPLATE_MANAGERS)
@@ -122,10 +121,31 @@ def check_privileges(
         raise Invalid(_DEBUG_ADMINS, _DEBUG_ADMINS)
     if request.log_level and not rules.terraform_debug_mode:
         raise Invalid(_DEBUG_OFF, _DEBUG_OFF)
-    stale = version.id != template.active_version_id
-    if template.require_active_version and stale and request.transition == "start" and not is_manager:
-        message = "Template version must be the active version: this template requires it."
-        raise Forbidden(message, message)
+
+
+async def check_required_version(
+    tx: Tx,
+    subject: Subject,
+    workspace: WorkspaceRow,
+    template: TemplateRow,
+    version: VersionRow,
+    request: BuildRequest,
+    last: BuildRow | None,
+) -> None:
+    """Require the active version for starts, if the template does, or the one that a rollout offers. Raises Forbidden.
+
+    Both are valid during a rollout: clients that do not know of rollouts request the active version.
+    """
+    is_free = not template.require_active_version or request.transition != "start"
+    if is_free or version.id == template.active_version_id or may(subject, "update", template_resource(template)):
+        return
+    current = last.template_version_id if last is not None else None
+    if current is not None and version.id == await find_offered_version(
+        tx, template, workspace.id, workspace.owner_id, current
+    ):
+        return
+    message = "Template version must be the active version: this template requires it."
+    raise Forbidden(message, message)
 
 
 def check_logins(version: VersionRow, request: BuildRequest) -> None:

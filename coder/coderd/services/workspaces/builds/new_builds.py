@@ -17,6 +17,7 @@ from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.services.workspaces.builds.build_checks import (
     check_logins,
     check_privileges,
+    check_required_version,
     check_template_access,
     select_version,
 )
@@ -59,7 +60,8 @@ async def enqueue_build(
         await _check_idle(tx, last)
     check_template_access(subject, template, request, last.template_version_id if last else None)
     version, version_job = await select_version(tx, template, request, last)
-    check_privileges(subject, template, version, request, rules)
+    check_privileges(subject, template, request, rules)
+    await check_required_version(tx, subject, workspace, template, version, request, last)
     check_logins(version, request)
     parameters = await resolve_values(tx, template, version, request, last)
     build_id = new_uuid()

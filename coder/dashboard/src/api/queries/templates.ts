@@ -11,6 +11,7 @@ import type {
   TemplateBuilderBasesResponse,
   TemplateBuilderModulesResponse,
   TemplateBuildTokens,
+  TemplateRollout,
   TemplateExample,
   TemplateVersion,
   TemplateVersionExternalAuth,
@@ -158,6 +159,19 @@ export const templateBuildReport = (template: string) =>
     queryKey: ["templates", template, "build-report"],
     queryFn: () => get<TemplateBuildReport>(`/api/v2/templates/${template}/build-report`),
     staleTime: 60_000,
+  });
+
+const ROLLOUT_REFRESH_MS = 10_000;
+
+/** The latest rollouts, the latest first; at most the first one is open. For administrators. */
+export const templateRollouts = (template: string) =>
+  queryOptions({
+    queryKey: ["templates", template, "rollouts"],
+    queryFn: () => get<TemplateRollout[]>(`/api/v2/templates/${template}/rollouts`),
+    refetchInterval: (query) =>
+      query.state.data?.[0]?.progress === null || !query.state.data?.[0]
+        ? false
+        : ROLLOUT_REFRESH_MS,
   });
 
 export const templateAclAvailable = (template: string, query: string) =>

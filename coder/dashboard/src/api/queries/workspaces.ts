@@ -7,6 +7,7 @@ import type {
   AgentDisconnect,
   AgentLights,
   ExternalAgentCredentials,
+  OfferedVersion,
   ProvisionerJobWhy,
   SSHConfigResponse,
   Workspace,
@@ -50,6 +51,30 @@ export const unattachedCount = queryOptions({
   select: (page) => page.count,
   refetchInterval: 60_000,
 });
+
+const OFFERS_REFRESH_MS = 30_000;
+const OFFERS_AT_ONCE = 100; // the address of a request holds no more ids
+
+/** The versions to which updates bring these workspaces: during a rollout not always the active one. */
+export const offeredVersions = (ids: readonly string[]) =>
+  queryOptions({
+    queryKey: ["workspaces", "offered", ids.join()],
+    queryFn: async () => {
+      const parts = [];
+      for (let start = 0; start < ids.length; start += OFFERS_AT_ONCE)
+        parts.push(ids.slice(start, start + OFFERS_AT_ONCE));
+      const answers = await Promise.all(
+        parts.map((part) =>
+          get<OfferedVersion[]>(
+            withQuery("/api/v2/workspaces/offered-versions", { ids: part.join() }),
+          ),
+        ),
+      );
+      return answers.flat();
+    },
+    enabled: ids.length > 0,
+    refetchInterval: OFFERS_REFRESH_MS,
+  });
 
 export const workspaceByName = (owner: string, name: string) =>
   queryOptions({

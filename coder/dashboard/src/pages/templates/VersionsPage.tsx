@@ -4,7 +4,7 @@ import { useState } from "react";
 import { Link } from "react-router";
 
 import { patch, post, seg } from "../../api/client";
-import { templateVersions } from "../../api/queries/templates";
+import { templateRollouts, templateVersions } from "../../api/queries/templates";
 import type { TemplateVersion } from "../../api/types";
 import { Ago } from "../../ui/Ago";
 import { Avatar } from "../../ui/Avatar";
@@ -13,10 +13,14 @@ import { Button } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
+import { Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { JOB_TONES, JOB_WORDS } from "../../features/provisioner/job-states";
 import { templatePath } from "../../features/template/paths";
+import { RolloutCard } from "./rollout/RolloutCard";
+import { isOpen } from "./rollout/rollout";
+import { StartRollout } from "./rollout/StartRollout";
 import { useTemplateContext } from "./TemplateLayout";
 
 export function VersionsPage() {
@@ -24,6 +28,11 @@ export function VersionsPage() {
   useTitle(`${template.name} · Versions`);
   const queries = useQueryClient();
   const list = useQuery(templateVersions(template.id));
+  const rollouts = useQuery({
+    ...templateRollouts(template.id),
+    enabled: may.update === true,
+  }).data;
+  const [starting, setStarting] = useState<TemplateVersion | null>(null);
   const [confirming, setConfirming] = useState<{
     version: TemplateVersion;
     action: "promote" | "archive";
@@ -31,6 +40,7 @@ export function VersionsPage() {
   if (list.isPending) return <SkeletonRows />;
   if (list.isLoadingError) return <Failure error={list.error} retry={() => void list.refetch()} />;
   const home = templatePath(template);
+  const open = rollouts?.find(isOpen);
   const [newest] = list.data;
   const refresh = () =>
     Promise.all([
@@ -40,7 +50,8 @@ export function VersionsPage() {
   const archive = (version: TemplateVersion, on: boolean) =>
     post(`/api/v2/templateversions/${version.id}/${on ? "archive" : "unarchive"}`).then(refresh);
   return (
-    <>
+    <Stack>
+      {may.update ? <RolloutCard template={template} /> : null}
       <ol
         aria-label="Versions"
         className="divide-y divide-line rounded-xl border border-line bg-surface shadow-card"
@@ -73,6 +84,9 @@ export function VersionsPage() {
                   {active ? <Tag tone="good">Active</Tag> : null}
                   {version.id === newest?.id ? <Tag tone="accent">Newest</Tag> : null}
                   {version.archived ? <Tag>Archived</Tag> : null}
+                  {version.id === open?.template_version_id ? (
+                    <Tag tone="busy">Rolling out</Tag>
+                  ) : null}
                 </p>
                 <p className="text-sm text-muted">
                   {version.created_by.username}, <Ago at={version.created_at} />
@@ -102,6 +116,11 @@ export function VersionsPage() {
                       Archive…
                     </Button>
                   )}
+                  {version.job.status === "succeeded" && !version.archived && rollouts && !open ? (
+                    <Button size="sm" onClick={() => setStarting(version)}>
+                      Roll out…
+                    </Button>
+                  ) : null}
                   {version.job.status === "succeeded" && !version.archived ? (
                     <Button
                       size="sm"
@@ -130,8 +149,19 @@ export function VersionsPage() {
           toast.done("Version promoted successfully.");
         }}
       >
-        New workspaces use this version; existing ones are marked outdated until they are updated.
+        <p>
+          New workspaces use this version; existing ones are marked outdated until they are updated.
+        </p>
+        {open ? <p>The rollout of {open.template_version_name} ends.</p> : null}
       </Confirm>
+      {starting ? (
+        <StartRollout
+          template={template}
+          version={starting}
+          onClose={() => setStarting(null)}
+          onStarted={refresh}
+        />
+      ) : null}
       <Confirm
         open={confirming?.action === "archive"}
         onClose={() => setConfirming(null)}
@@ -145,6 +175,6 @@ export function VersionsPage() {
         No new workspaces can be created from this version until it is unarchived. Nothing is
         deleted.
       </Confirm>
-    </>
+    </Stack>
   );
 }

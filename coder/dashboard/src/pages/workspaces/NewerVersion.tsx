@@ -1,8 +1,9 @@
-// The effect of an update: the active version of the template, and its author's message.
+// The effect of an update: the version that the template offers, and its author's message.
 import { useQuery } from "@tanstack/react-query";
 
 import { templateVersion } from "../../api/queries/templates";
 import type { Workspace } from "../../api/types";
+import { isStaged } from "../../features/workspace/offers";
 
 export function NewerVersion({ workspace }: { workspace: Workspace }) {
   const version = useQuery({
@@ -14,6 +15,7 @@ export function NewerVersion({ workspace }: { workspace: Workspace }) {
     <p>
       <strong className="font-medium text-text">{version.name}</strong>
       {version.message ? `: ${version.message}` : ""}
+      {isStaged(workspace) ? " (a rollout offers it before it becomes the active version)" : ""}
     </p>
   );
 }

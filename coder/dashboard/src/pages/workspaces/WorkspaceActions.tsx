@@ -12,6 +12,7 @@ import type { Workspace } from "../../api/types";
 import { Button } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { toast } from "../../ui/toast";
+import { isStaged } from "../../features/workspace/offers";
 import { isActive } from "../../features/workspace/status";
 import {
   needsValues,
@@ -206,8 +207,8 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
         onConfirm={update}
       >
         <NewerVersion workspace={workspace} />
-        The workspace is rebuilt with the active version of its template. Running processes end;
-        persistent data is kept.
+        The workspace is rebuilt with {isStaged(workspace) ? "this" : "the active"} version of its
+        template. Running processes end; persistent data is kept.
       </Confirm>
     </>
   );

@@ -23,6 +23,7 @@ import { Pager } from "../../ui/lists/Pager";
 import { useTitle } from "../../ui/title";
 import { EXTERNAL_STARTER } from "../../features/template/paths";
 import { allMatching, unique } from "../../features/workspace/all-matching";
+import { useOffers } from "../../features/workspace/offers";
 import { NewWorkspace } from "./NewWorkspace";
 import { RightsOfList } from "./rights";
 import { COLUMNS } from "./workspace-columns";
@@ -88,7 +89,8 @@ export function WorkspacesPage() {
   const menus = useMenus();
   const [selected, setSelected] = useState<Selected>({});
   const [others, setOthers] = useState<readonly Workspace[]>([]); // of other pages, after "select all"
-  const known = unique([...(list.data?.workspaces ?? []), ...others]);
+  const known = useOffers(unique([...(list.data?.workspaces ?? []), ...others]));
+  const shown = new Set(list.data?.workspaces.map((workspace) => workspace.id));
   const chosen = known.filter((workspace) => selected[workspace.id]);
   const [acting, setActing] = useState(false); // stays: a dialog of the bar outlives the selection
   if (chosen.length > 0 && !acting) setActing(true);
@@ -147,7 +149,7 @@ export function WorkspacesPage() {
       {result ? (
         <DataTable
           label="Workspaces"
-          data={result.workspaces}
+          data={known.filter((workspace) => shown.has(workspace.id))}
           columns={COLUMNS}
           total={result.count}
           rowKey={(workspace) => workspace.id}

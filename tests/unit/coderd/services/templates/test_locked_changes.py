@@ -32,6 +32,8 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     f"PATCH {_TEMPLATE}/acl": ({"user_perms": {"{alice}": "admin"}},),
     f"PUT {_TEMPLATE}/build-tokens": ({"all_roles": False},),
     f"PATCH {_TEMPLATE}/versions": ({"id": "{version}"},),
+    f"POST {_TEMPLATE}/rollouts": ({"template_version_id": "{version}"},),
+    f"PATCH {_TEMPLATE}/rollouts": ({"rollout_id": "{version}", "action": "stop"},),
     f"POST {_TEMPLATE}/versions/archive": ({"all": True},),
     f"POST {_TEMPLATE}/prebuilds/invalidate": (None,),
     f"PATCH {_VERSION}": ({"name": "renamed"},),

@@ -8,6 +8,7 @@ import { Combobox } from "../../../ui/forms/Combobox";
 import { Confirm } from "../../../ui/Confirm";
 import { Failure } from "../../../ui/Failure";
 import { Loading } from "../../../ui/Loading";
+import { isStaged } from "../../../features/workspace/offers";
 import { ago } from "../../../lib/time";
 import { startBuild, useOpenForValues } from "./builds";
 
@@ -66,9 +67,10 @@ export function ChangeVersion({
   );
 }
 
-/** Markers for active and in use, author and time, and the message. */
+/** Markers for active or offered and in use, author and time, and the message. */
 function hintOf(version: TemplateVersion, workspace: Workspace): string {
-  const active = version.id === workspace.template_active_version_id ? "active, " : "";
+  const word = isStaged(workspace) ? "offered by a rollout, " : "active, ";
+  const active = version.id === workspace.template_active_version_id ? word : "";
   const used = version.id === workspace.latest_build.template_version_id ? "in use, " : "";
   const message = version.message ? `: ${version.message}` : "";
   return `${active}${used}by ${version.created_by.username}, ${ago(version.created_at)}${message}`;

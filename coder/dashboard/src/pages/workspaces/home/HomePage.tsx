@@ -7,6 +7,7 @@ import { tokens } from "../../../api/queries/account";
 import { unread } from "../../../api/queries/inbox";
 import { workspaces } from "../../../api/queries/workspaces";
 import type { Workspace } from "../../../api/types";
+import { useOffers } from "../../../features/workspace/offers";
 import { counted } from "../../../lib/words";
 import { Ago } from "../../../ui/Ago";
 import { Section } from "../../../ui/Card";
@@ -22,12 +23,14 @@ import { FirstWorkspace } from "./FirstWorkspace";
 import { expiringTokens, problemsSince, recentWorkspaces, yesterday } from "./home";
 import { CARD_HEIGHT, WorkspaceCard } from "./WorkspaceCard";
 
+const NONE: readonly Workspace[] = [];
 const LOADED = 100; // the newest of a user's workspaces; the list has the others
 
 export function HomePage() {
   useTitle("Home");
   const list = useQuery(workspaces("owner:me", 1, LOADED));
-  const mine = list.data?.workspaces;
+  const offered = useOffers(list.data?.workspaces ?? NONE);
+  const mine = list.data ? offered : undefined;
   const recent = mine && recentWorkspaces(mine);
   return (
     <>

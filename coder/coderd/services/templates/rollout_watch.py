@@ -1,0 +1,75 @@
+"""Watcher of rollouts: stops those whose builds fail too often, and ends those that a change elsewhere made void."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.audit import audit
+from coder.coderd.services.audit.audit import AuditEvent, Origin
+from coder.coderd.services.foundation.isolated_items import process_items
+from coder.coderd.services.templates.rollout_endings import end_void_rollout
+from coder.coderd.store.audit import audit as audit_store
+from coder.coderd.store.templates import rollouts as store
+from coder.coderd.store.templates import system_templates
+from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates.rollouts import RolloutRow
+from coder.coderd.store.workspaces.change_feed import notify_changes
+from coder.domain.provisioning.jobs import ACTIVE
+from coder.domain.templates.rollouts import BuildCounts, exceeds_limit, is_member
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+async def watch_rollouts(ctx: Context) -> list[UUID]:
+    """Check each open rollout once; return the templates whose rollout was stopped or ended."""
+
+    async def check(template_id: UUID) -> UUID | None:
+        return template_id if await ctx.db.run(_check, template_id, ctx.clock.now()) else None
+
+    templates = await ctx.db.read(store.list_open_templates)
+    return await process_items(
+        ctx.log, "a rollout could not be checked", templates, check, lambda template_id: {"template": template_id}
+    )
+
+
+async def _check(tx: Tx, template_id: UUID, now: datetime) -> bool:
+    """Check the template's rollout under the template's lock, which every other change takes; return any change."""
+    template = await system_templates.get_template(tx, template_id, lock=True)
+    if template is None:
+        return False
+    before = await audit_store.take_snapshot(tx, "template", template_id)
+    rollout = await end_void_rollout(tx, template, now)
+    if rollout is not None:
+        counts = await count_builds(tx, rollout)
+        if rollout.status != "running" or not exceeds_limit(counts, rollout.failure_percent, rollout.minimum_builds):
+            return False
+        message = (
+            f"Stopped automatically: {counts.failed} of {counts.finished} builds failed "
+            f"(limit {rollout.failure_percent} percent)."
+        )
+        await store.update_rollout(tx, rollout.id, status="stopped", message=message, updated_at=now)
+    after = await audit_store.take_snapshot(tx, "template", template_id)
+    if before == after:
+        return False  # ended by another replica meanwhile
+    await audit.write(tx, AuditEvent("template", "write", Origin(), 200, before, after), now)
+    await notify_changes(tx, "settings", await template_store.list_workspace_places(tx, template_id))
+    return True
+
+
+async def count_builds(tx: Tx, rollout: RolloutRow) -> BuildCounts:
+    """Count the starts with the rollout's version in workspaces that belong to its current stage."""
+    offer = rollout.offer
+    statuses = [
+        build.status
+        for build in await store.list_builds(tx, rollout)
+        if is_member(offer, build.workspace_id, in_group=build.in_group)
+    ]
+    return BuildCounts(
+        succeeded=statuses.count("succeeded"),
+        failed=statuses.count("failed"),
+        unfinished=sum(status in ACTIVE for status in statuses),
+    )
