@@ -34,6 +34,7 @@ REASONS = {
     "provisioning/daemon_calls.py:require_own_job": "compared with the daemon that acquired the job",
     "provisioning/job_endings.py:*": "the end of a job, by its daemon or a periodic task",
     "provisioning/job_logs.py:_read_batch": "callers load the build, version or dry run of the job first",
+    "provisioning/job_queue.py:hold_preview_slot": "the job that the database just assigned to a daemon",
     "provisioning/job_reasons.py:*": "the reason why a job of an authorized build waits",
     "provisioning/jobs.py:cancel_job": "callers lock the build, version or dry run of the job first",
     "provisioning/waiting_jobs.py:load_waiting": "jobs of the queue, for daemons",

@@ -37,7 +37,15 @@ from coder.coderd.http.site import (
 from coder.coderd.http.tasks import tasks
 from coder.coderd.http.templates import files, insights, template_versions, templates
 from coder.coderd.http.wireguard import wireguard_clients
-from coder.coderd.http.workspaces import builds, external_agents, orphaning, prebuilds, workspace_settings, workspaces
+from coder.coderd.http.workspaces import (
+    builds,
+    external_agents,
+    orphaning,
+    prebuilds,
+    update_previews,
+    workspace_settings,
+    workspaces,
+)
 
 if TYPE_CHECKING:
     from quart import Blueprint
@@ -73,6 +81,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     workspaces.blueprint,
     workspace_settings.blueprint,
     orphaning.blueprint,
+    update_previews.blueprint,
     external_agents.blueprint,
     builds.blueprint,
     agents.blueprint,
