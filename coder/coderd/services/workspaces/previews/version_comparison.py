@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,8 +11,8 @@ from uuid import UUID
 import trio
 
 from coder.api.workspaces.update_previews import PreviewFile, PreviewParameter, VersionChanges
-from coder.coderd.services.templates import archives
 from coder.coderd.services.templates.files import may_read_file
+from coder.coderd.services.templates.template_sources import unpack_untrusted
 from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.templates import files as file_store
 from coder.coderd.store.templates import system_files, system_template_versions
@@ -90,26 +89,8 @@ async def _files(ctx: Context, subject: Subject, old: _Version, new: _Version) -
         if file is None:
             return None
         contents.append(file.data)
-    try:
-        return await trio.to_thread.run_sync(_compare, *contents, limiter=_COMPARISONS, abandon_on_cancel=False)
-    except archives.ArchiveError:
-        return None
+    return await trio.to_thread.run_sync(_compare, *contents, limiter=_COMPARISONS)
 
 
 def _compare(old: bytes, new: bytes) -> tuple[list[FileChange], int]:
-    return compare_files(read_archive_untrusted(old), read_archive_untrusted(new))
-
-
-def read_archive_untrusted(packed: bytes) -> dict[str, bytes]:
-    """Return the files of a tar by path. Raises ArchiveError."""
-    try:
-        with tarfile.open(fileobj=io.BytesIO(packed), mode="r:") as source:
-            return {
-                archives.safe_name_untrusted(member.name): content.read()
-                for member in source
-                if member.isfile()
-                and not member.issparse()  # a hole of any size takes no bytes
-                and (content := source.extractfile(member)) is not None
-            }
-    except archives.UNREADABLE as error:
-        raise archives.ArchiveError(f"not a readable tar archive: {error}") from error
+    return compare_files(unpack_untrusted(io.BytesIO(old)), unpack_untrusted(io.BytesIO(new)))

@@ -17,6 +17,7 @@ import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { JOB_TONES, JOB_WORDS } from "../../features/provisioner/job-states";
 import { templatePath } from "../../features/template/paths";
+import { TemplatePreview } from "../../features/workspace/preview/TemplatePreview";
 import { useTemplateContext } from "./TemplateLayout";
 
 export function VersionsPage() {
@@ -131,6 +132,9 @@ export function VersionsPage() {
         }}
       >
         New workspaces use this version; existing ones are marked outdated until they are updated.
+        {confirming?.action === "promote" ? (
+          <TemplatePreview template={template} version={confirming.version.id} />
+        ) : null}
       </Confirm>
       <Confirm
         open={confirming?.action === "archive"}
