@@ -13,6 +13,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -47,6 +48,9 @@ def _public_key() -> str:
 
 BODIES: dict[str, Callable[[], Any]] = {
     "POST /api/v2/workspaces/{workspace}/builds": lambda: {"transition": "delete", "orphan": True},
+    "PATCH /api/v2/workspaces/{workspace}": lambda: {"name": f"renamed-{os.urandom(4).hex()}"},
+    "POST /api/v2/workspaces/{workspace}/update-preview": dict,
+    "POST /api/v2/templates/{template}/update-preview": lambda: {"template_version_id": str(uuid4())},
     "POST /api/v2/users/{user}/wireguard-clients": lambda: {"name": "other", "public_key": _public_key()},
     "POST /api/v2/users/{user}/keys/tokens": dict,
     "POST /api/v2/workspaceagents/me/vitals": dict,
@@ -121,6 +125,7 @@ class Stage:
             "agent": workspace["latest_build"]["resources"][0]["agents"][0]["id"],
             "client": device["name"],
             "keyid": key.json()["key"].partition("-")[0],
+            "preview": str(uuid4()),
         }
 
     async def ask(self, operation: str, token: str) -> int:
