@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from uuid import UUID
 
 import msgspec
 
@@ -34,10 +35,15 @@ _RESOURCE_WORDS = {
 }
 
 
-def print_preview(invocation: Invocation[UpdateOptions], client: BlockingClient, workspace: Workspace) -> int:
-    """Print what the update would change. Raise CoderError when the plan failed."""
+def print_preview(
+    invocation: Invocation[UpdateOptions], client: BlockingClient, workspace: Workspace, version_id: UUID
+) -> int:
+    """Print what the update to a version would change. Raise CoderError when the plan failed."""
     values = parameters.requested_values(invocation)
-    body: JsonObject = {"rich_parameter_values": [{"name": name, "value": value} for name, value in values.items()]}
+    body: JsonObject = {
+        "template_version_id": str(version_id),
+        "rich_parameter_values": [{"name": name, "value": value} for name, value in values.items()],
+    }
     path = f"/api/v2/workspaces/{workspace.id}/update-preview"
     try:
         preview = read(client.request("POST", path, json=body), UpdatePreview)

@@ -22,6 +22,8 @@ down to one a minute."""
 RENEWED_AFTER = timedelta(seconds=10)
 MAX_PLANNED, MAX_CHANGED, MAX_TEXT = 500, 40, 400
 """Resources, attributes of each and characters of a text that are kept of a daemon's report."""
+MAX_ATTRIBUTES_TEXT = 256 << 10
+"""Characters of all attributes together."""
 
 
 def new_input(
@@ -71,22 +73,25 @@ class Planned:
 def stored_changes(planned: provisionerd_pb2.PlannedChanges) -> JsonObject:
     """Return a daemon's report in the form in which the job keeps it, within our limits."""
     kept = planned.resources[:MAX_PLANNED]
-    return {
-        "omitted": max(planned.omitted, 0) + len(planned.resources) - len(kept),
-        "resources": [
+    room = MAX_ATTRIBUTES_TEXT
+    resources: list[JsonObject] = []
+    for resource in kept:
+        attributes: list[list[Json]] = []
+        for item in resource.attributes[:MAX_CHANGED]:
+            texts = [item.path[:MAX_TEXT], item.before[:MAX_TEXT], item.after[:MAX_TEXT]]
+            room -= sum(map(len, texts))
+            if room >= 0:
+                attributes.append([*texts, item.forces_replacement])
+        resources.append(
             {
                 "address": resource.address[:MAX_TEXT],
                 "type": resource.type[:MAX_TEXT],
                 "name": resource.name[:MAX_TEXT],
                 "action": resource.action if resource.action in ACTIONS else "unknown",
-                "attributes": [
-                    [item.path[:MAX_TEXT], item.before[:MAX_TEXT], item.after[:MAX_TEXT], item.forces_replacement]
-                    for item in resource.attributes[:MAX_CHANGED]
-                ],
+                "attributes": attributes,
             }
-            for resource in kept
-        ],
-    }
+        )
+    return {"omitted": max(planned.omitted, 0) + len(planned.resources) - len(kept), "resources": resources}
 
 
 def planned_of(job: JobRow) -> Planned | None:
