@@ -129,7 +129,7 @@ async def record_checks(world: Populated) -> Checks:
             if operation.name != _LEFT_OUT:
                 await _call(world, operation)
         for method, path, body in _OWN:
-            await world.ask(method, await _fill(world, path), world.world.token, body)
+            await world.ask(method, await _fill(world, path), world.world.token, await world.filled(body, _WHO))
             world.drop(_WHO, person="suspend" in path)
         for story in (consent, terminal):
             async for _ in story(world):

@@ -125,13 +125,14 @@ class Populated:
 
     async def body(self, operation: str, who: str) -> Any:
         """Return the body of a valid request; None without one."""
-        return await self._filled(BODIES[operation], who) if operation in BODIES else None
+        return await self.filled(BODIES[operation], who) if operation in BODIES else None
 
-    async def _filled(self, value: Any, who: str) -> Any:
+    async def filled(self, value: Any, who: str) -> Any:
+        """Return `value` with the `{parameter}`s of `who` in its texts."""
         if isinstance(value, dict):
-            return {await self._filled(key, who): await self._filled(item, who) for key, item in value.items()}
+            return {await self.filled(key, who): await self.filled(item, who) for key, item in value.items()}
         if isinstance(value, list):
-            return [await self._filled(item, who) for item in value]
+            return [await self.filled(item, who) for item in value]
         if isinstance(value, str) and value.startswith("{") and value.endswith("}"):
             if value in _ONE_TIME:
                 return _ONE_TIME[value].format(self.fresh_name())

@@ -26,7 +26,7 @@ class CreateTemplateUpdatePreviewRequest(ApiStruct):
     template_version_id: UUID
 
 
-class PreviewAttribute(ApiStruct):
+class UpdatePreviewAttribute(ApiStruct):
     path: str
     before: str
     """Value as JSON; empty when it is not shown."""
@@ -34,16 +34,16 @@ class PreviewAttribute(ApiStruct):
     forces_replacement: bool
 
 
-class PreviewResource(ApiStruct):
+class UpdatePreviewResource(ApiStruct):
     address: str
     type: str
     name: str
     action: PreviewAction
     disk: bool
-    attributes: list[PreviewAttribute]
+    attributes: list[UpdatePreviewAttribute]
 
 
-class PreviewAgent(ApiStruct):
+class UpdatePreviewAgent(ApiStruct):
     name: str
     action: PreviewAction
     restarts: bool
@@ -57,13 +57,13 @@ class UpdatePreviewPlan(ApiStruct):
     disk: PreviewDisk
     counts: dict[str, int] | None
     """Number of resources by action; null when it is not known."""
-    resources: list[PreviewResource]
-    agents: list[PreviewAgent]
+    resources: list[UpdatePreviewResource]
+    agents: list[UpdatePreviewAgent]
     omitted: int
     """Resources of the plan that are left out."""
 
 
-class PreviewParameter(ApiStruct):
+class UpdatePreviewParameter(ApiStruct):
     name: str
     change: PreviewChange
     fields: list[str]
@@ -73,7 +73,7 @@ class PreviewParameter(ApiStruct):
     """Value that the update would use; null when there is none."""
 
 
-class PreviewFile(ApiStruct):
+class UpdatePreviewFile(ApiStruct):
     path: str
     change: PreviewChange
     diff: str
@@ -85,8 +85,8 @@ class VersionChanges(ApiStruct):
     from_version_name: str
     to_version_id: UUID
     to_version_name: str
-    parameters: list[PreviewParameter]
-    files: list[PreviewFile] | None
+    parameters: list[UpdatePreviewParameter]
+    files: list[UpdatePreviewFile] | None
     """Null when the caller may not read the template's files, or the archives are too large to compare."""
     files_omitted: int
 

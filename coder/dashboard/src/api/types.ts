@@ -393,6 +393,10 @@ export interface CreateTemplateRequest {
   time_til_autostop_notify_ms?: number;
 }
 
+export interface CreateTemplateUpdatePreviewRequest {
+  template_version_id: string;
+}
+
 export interface CreateTemplateVersionDryRunRequest {
   workspace_name: string;
   rich_parameter_values: WorkspaceBuildParameter[];
@@ -428,6 +432,11 @@ export interface CreateTokenRequest {
   allow_list?: string[];
   scope?: string;
   scopes?: string[];
+}
+
+export interface CreateUpdatePreviewRequest {
+  template_version_id?: string | null;
+  rich_parameter_values?: WorkspaceBuildParameter[] | null;
 }
 
 export interface CreateUserRequestWithOrgs {
@@ -1970,6 +1979,15 @@ export interface TemplateParameterValue {
   count: number;
 }
 
+export interface TemplateUpdatePreview {
+  id: string | null;
+  template_id: string;
+  template_version_id: string;
+  previews: UpdatePreview[];
+  not_previewed: number;
+  changes: VersionChanges | null;
+}
+
 export interface TemplateUser {
   created_at: string;
   email: string;
@@ -2088,6 +2106,65 @@ export interface UpdateOrganizationRequest {
   display_name?: string;
   icon?: string;
   name?: string;
+}
+
+export interface UpdatePreview {
+  id: string | null;
+  workspace_id: string;
+  workspace_name: string;
+  owner_name: string;
+  status: "canceled" | "failed" | "pending" | "running" | "succeeded";
+  error: string;
+  queue_position: number;
+  queue_size: number;
+  changes: VersionChanges | null;
+  plan: UpdatePreviewPlan | null;
+}
+
+export interface UpdatePreviewAgent {
+  name: string;
+  action: "create" | "delete" | "forget" | "keep" | "replace" | "restart" | "unknown" | "update";
+  restarts: boolean;
+}
+
+export interface UpdatePreviewAttribute {
+  path: string;
+  before: string;
+  after: string;
+  forces_replacement: boolean;
+}
+
+export interface UpdatePreviewFile {
+  path: string;
+  change: "added" | "changed" | "removed";
+  diff: string;
+}
+
+export interface UpdatePreviewParameter {
+  name: string;
+  change: "added" | "changed" | "removed";
+  fields: string[];
+  required: boolean;
+  value: string | null;
+}
+
+export interface UpdatePreviewPlan {
+  known: boolean;
+  summary: string[];
+  disk: "kept" | "lost" | "none" | "unknown";
+  counts: Record<string, number> | null;
+  resources: UpdatePreviewResource[];
+  agents: UpdatePreviewAgent[];
+  omitted: number;
+}
+
+export interface UpdatePreviewResource {
+  address: string;
+  type: string;
+  name: string;
+  action: "create" | "delete" | "forget" | "keep" | "replace" | "restart" | "unknown" | "update";
+  disk: boolean;
+  attributes: UpdatePreviewAttribute[];
 }
 
 export interface UpdateRoles {
@@ -2387,6 +2464,16 @@ export interface ValidationError {
 export interface VariableValue {
   name: string;
   value: string;
+}
+
+export interface VersionChanges {
+  from_version_id: string;
+  from_version_name: string;
+  to_version_id: string;
+  to_version_name: string;
+  parameters: UpdatePreviewParameter[];
+  files: UpdatePreviewFile[] | null;
+  files_omitted: number;
 }
 
 export interface WaitingDaemon {

@@ -14,13 +14,13 @@ from uuid import UUID
 
 from coder.api.base.refusals import Forbidden, NotFound
 from coder.api.workspaces.update_previews import (
-    PreviewAgent,
-    PreviewAttribute,
-    PreviewResource,
     PreviewStatus,
     TemplateUpdatePreview,
     UpdatePreview,
+    UpdatePreviewAgent,
+    UpdatePreviewAttribute,
     UpdatePreviewPlan,
+    UpdatePreviewResource,
     VersionChanges,
 )
 from coder.base.json_types import as_list, as_object, as_text
@@ -212,7 +212,7 @@ def _plan(view: WorkspaceView, job: JobRow, facts: _Facts) -> UpdatePreviewPlan:
         counts={action: count for action, count in count_actions(resources).items() if count},
         resources=[_resource(item) for item in resources if not item.is_internal],
         agents=[
-            PreviewAgent(
+            UpdatePreviewAgent(
                 name=item.name, action=item.action, restarts=is_running and item.action not in {"create", "delete"}
             )
             for item in resources
@@ -222,15 +222,15 @@ def _plan(view: WorkspaceView, job: JobRow, facts: _Facts) -> UpdatePreviewPlan:
     )
 
 
-def _resource(item: PlannedResource) -> PreviewResource:
-    return PreviewResource(
+def _resource(item: PlannedResource) -> UpdatePreviewResource:
+    return UpdatePreviewResource(
         address=item.address,
         type=item.type,
         name=item.name,
         action=item.action,
         disk=item.is_disk,
         attributes=[
-            PreviewAttribute(
+            UpdatePreviewAttribute(
                 path=change.path,
                 before=change.before,
                 after=change.after,

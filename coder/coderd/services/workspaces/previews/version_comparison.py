@@ -10,7 +10,7 @@ from uuid import UUID
 
 import trio
 
-from coder.api.workspaces.update_previews import PreviewFile, PreviewParameter, VersionChanges
+from coder.api.workspaces.update_previews import UpdatePreviewFile, UpdatePreviewParameter, VersionChanges
 from coder.coderd.services.templates.files import may_read_file
 from coder.coderd.services.templates.template_sources import unpack_untrusted
 from coder.coderd.store.provisioning import system_jobs
@@ -54,7 +54,7 @@ async def compare_versions(
         to_version_id=new.row.id,
         to_version_name=new.row.name,
         parameters=[
-            PreviewParameter(
+            UpdatePreviewParameter(
                 name=item.name,
                 change=item.change,
                 fields=item.fields,
@@ -65,7 +65,7 @@ async def compare_versions(
         ],
         files=None
         if files is None
-        else [PreviewFile(path=item.path, change=item.change, diff=item.diff) for item in files[0]],
+        else [UpdatePreviewFile(path=item.path, change=item.change, diff=item.diff) for item in files[0]],
         files_omitted=0 if files is None else files[1],
     )
 
@@ -89,7 +89,7 @@ async def _files(ctx: Context, subject: Subject, old: _Version, new: _Version) -
         if file is None:
             return None
         contents.append(file.data)
-    return await trio.to_thread.run_sync(_compare, *contents, limiter=_COMPARISONS)
+    return await trio.to_thread.run_sync(_compare, contents[0], contents[1], limiter=_COMPARISONS)
 
 
 def _compare(old: bytes, new: bytes) -> tuple[list[FileChange], int]:

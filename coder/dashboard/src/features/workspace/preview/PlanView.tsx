@@ -1,6 +1,6 @@
 // Terraform's plan against a workspace in plain words, and what differs between two versions.
 import type {
-  PreviewResource,
+  UpdatePreviewResource,
   UpdatePreview,
   UpdatePreviewPlan,
   VersionChanges,
@@ -10,7 +10,7 @@ import { Tag, type Tone } from "../../../ui/Badge";
 import { Notice } from "../../../ui/Notice";
 import { ACTION_WORDS, DISK_KINDS } from "./preview";
 
-const TONES: Partial<Record<PreviewResource["action"], Tone>> = {
+const TONES: Partial<Record<UpdatePreviewResource["action"], Tone>> = {
   create: "good",
   replace: "warn",
   restart: "warn",
@@ -37,15 +37,15 @@ export function PlanView({ plan }: { plan: UpdatePreviewPlan }) {
       ) : null}
       {plan.omitted > 0 ? (
         <p className="text-sm text-muted">
-          {countedAtStart(plan.omitted, "more resource")} of the plan {plan.omitted > 1 ? "are" : "is"}{" "}
-          not shown.
+          {countedAtStart(plan.omitted, "more resource")} of the plan{" "}
+          {plan.omitted > 1 ? "are" : "is"} not shown.
         </p>
       ) : null}
     </>
   );
 }
 
-function Resource({ resource }: { resource: PreviewResource }) {
+function Resource({ resource }: { resource: UpdatePreviewResource }) {
   return (
     <li className="rounded-lg border border-line px-3 py-2">
       <p className="flex flex-wrap items-center gap-2">
@@ -60,9 +60,7 @@ function Resource({ resource }: { resource: PreviewResource }) {
           {resource.attributes.map((item) => (
             <li key={item.path}>
               {item.path}
-              {item.before || item.after
-                ? `: ${item.before || "…"} → ${item.after || "…"}`
-                : null}
+              {item.before || item.after ? `: ${item.before || "…"} → ${item.after || "…"}` : null}
               {item.forces_replacement ? " (forces replacement)" : null}
             </li>
           ))}
@@ -107,7 +105,9 @@ export function ChangesView({ changes }: { changes: VersionChanges }) {
 function Files({ changes }: { changes: VersionChanges }) {
   if (changes.files === null)
     return (
-      <p className="text-sm">The template’s files are shown to users who may change the template.</p>
+      <p className="text-sm">
+        The template’s files are shown to users who may change the template.
+      </p>
     );
   if (changes.files.length === 0) return <p className="text-sm">No file changes.</p>;
   return (
@@ -142,8 +142,6 @@ export function progressOf(preview: UpdatePreview): string | null {
   if (preview.status === "running") return "Terraform is planning the update. Nothing is changed.";
   if (preview.status !== "pending") return null;
   const place =
-    preview.queue_position > 0
-      ? ` (${preview.queue_position} of ${preview.queue_size})`
-      : "";
+    preview.queue_position > 0 ? ` (${preview.queue_position} of ${preview.queue_size})` : "";
   return `Queued${place}. Builds go first, and two previews run at once.`;
 }

@@ -48,8 +48,8 @@ export function TemplatePreview({ template, version }: { template: Template; ver
       )}
       {preview.not_previewed > 0 ? (
         <p className="text-sm text-muted">
-          {countedAtStart(preview.not_previewed, "workspace")} not previewed: at most 20 are, and only
-          those that you may update.
+          {countedAtStart(preview.not_previewed, "workspace")} not previewed: at most 20 are, and
+          only those that you may update.
         </p>
       ) : null}
       {changes ? <ChangesView changes={changes} /> : null}

@@ -66,7 +66,14 @@ it("asks for nothing before the click", () => {
 
 it("shows the plan, parameters and files", async () => {
   const resources = [
-    { address: "docker_volume.home", type: "", name: "", action: "keep", disk: true, attributes: [] },
+    {
+      address: "docker_volume.home",
+      type: "",
+      name: "",
+      action: "keep",
+      disk: true,
+      attributes: [],
+    },
     {
       address: "docker_container.box",
       type: "",
@@ -82,7 +89,10 @@ it("shows the plan, parameters and files", async () => {
   const done = preview("succeeded", {
     plan: plan("kept", ["Your disk stays.", "Resources: 1 kept, 1 replaced."], { resources }),
   });
-  const page = open(preview("pending", { changes: CHANGES, queue_position: 2, queue_size: 3 }), done);
+  const page = open(
+    preview("pending", { changes: CHANGES, queue_position: 2, queue_size: 3 }),
+    done,
+  );
   await begin();
   expect(await screen.findByText("Your disk stays.")).toBeVisible();
   expect(screen.getByText("Resources: 1 kept, 1 replaced.")).toBeVisible();
@@ -152,7 +162,10 @@ it("offers a retry after a refusal", async () => {
 });
 
 it("hides files from users who may not read them", async () => {
-  open(preview("succeeded", { changes: { ...CHANGES, files: null, parameters: [] } }), undefined);
+  open(
+    preview("succeeded", { changes: { ...CHANGES, files: null, parameters: [] }, id: null }),
+    undefined,
+  );
   await begin();
   expect(await screen.findByText("No parameter changes.")).toBeVisible();
   expect(screen.getByText(/shown to users who may change the template/)).toBeVisible();

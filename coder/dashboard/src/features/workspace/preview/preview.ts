@@ -4,10 +4,10 @@ import { useEffect, useRef } from "react";
 
 import { get, post, removeIfPresent } from "../../../api/client";
 import type {
-  PreviewAction,
-  PreviewDisk,
   TemplateUpdatePreview,
   UpdatePreview,
+  UpdatePreviewPlan,
+  UpdatePreviewResource,
 } from "../../../api/types";
 import type { NoticeKind } from "../../../ui/Notice";
 
@@ -26,8 +26,7 @@ export function usePreview<T extends UpdatePreview | TemplateUpdatePreview>(
 ) {
   const gone = useRef(false);
   const over = useRef(false);
-  const cancel = (id: string) =>
-    removeIfPresent(`${path}/${id}`).catch(() => undefined); // the server cancels it after a while
+  const cancel = (id: string) => removeIfPresent(`${path}/${id}`).catch(() => undefined); // the server cancels it after a while
   const start = useMutation({
     mutationFn: async () => {
       const started = await post<T>(path, body);
@@ -72,7 +71,7 @@ export function usePreview<T extends UpdatePreview | TemplateUpdatePreview>(
   };
 }
 
-export const ACTION_WORDS: Record<PreviewAction, string> = {
+export const ACTION_WORDS: Record<UpdatePreviewResource["action"], string> = {
   keep: "Kept",
   create: "Created",
   update: "Changed in place",
@@ -83,14 +82,14 @@ export const ACTION_WORDS: Record<PreviewAction, string> = {
   unknown: "Not known",
 };
 
-export const DISK_KINDS: Record<PreviewDisk, NoticeKind> = {
+export const DISK_KINDS: Record<UpdatePreviewPlan["disk"], NoticeKind> = {
   kept: "good",
   none: "info",
   unknown: "warning",
   lost: "error",
 };
 
-export const DISK_WORDS: Record<PreviewDisk, string> = {
+export const DISK_WORDS: Record<UpdatePreviewPlan["disk"], string> = {
   kept: "Disk stays",
   none: "No disk",
   unknown: "Not known",
