@@ -73,9 +73,10 @@ def test_attributes_of_change() -> None:
 
 @pytest.mark.parametrize("mark", [{"password": True}, True])
 def test_sensitive_values_are_masked(mark: Any) -> None:
-    secret = {"before": {"password": "old-one"}, "after": {"password": "new-one"}}
-    before = attributes(before_sensitive=mark, after_sensitive=mark, **secret)
-    assert before == {"password": (REPLACEMENT, REPLACEMENT, False)}
+    shown = attributes(
+        before={"password": "old-one"}, after={"password": "new-one"}, before_sensitive=mark, after_sensitive=mark
+    )
+    assert shown == {"password": (REPLACEMENT, REPLACEMENT, False)}
 
 
 def test_known_secrets_are_masked() -> None:
