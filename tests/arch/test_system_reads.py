@@ -43,6 +43,7 @@ REASONS = {
     "workspaces/builds/build_results.py:touch_ended_build": "the end of a build",
     "workspaces/builds/build_updates.py:*": "a change told to streams, each of which asks for its own subject",
     "workspaces/prebuild_builds.py:*": "a periodic task",
+    "workspaces/previews/preview_jobs.py:_is_abandoned": "a daemon, for its own job: the job that it belongs to",
     "workspaces/prebuild_claims.py:*": "the workspace that a new workspace's owner takes over, and the agent's own",
     # Records of a change that was authorized where it was made.
     "audit/request_events.py:*": "the record of an answered request",
@@ -88,6 +89,10 @@ REASONS = {
     "workspaces/builds/build_consent.py:hold_consent": "users of a job and its consent, locked for a new key",
     "workspaces/orphaning.py:_confirm": "the workspace was locked with the subject",
     "workspaces/orphaning.py:_abandon": "the workspace was locked with the subject",
+    "workspaces/previews/new_previews.py:_record_members": "the row that was just inserted",
+    "workspaces/previews/version_comparison.py:_load": "callers required the new version; the old one is its template's",
+    "workspaces/previews/version_comparison.py:_files": "`may_read_file` decides just before",
+    "workspaces/previews/previews.py:*": "the workspace or template is loaded with the subject, the job compared with it",
     "workspaces/workspace_inventory.py:load_inventory": "callers loaded the workspace with the subject",
     "workspaces/workspace_sharing.py:_lock_shareable": "the organization of a loaded workspace; the lock follows",
     "workspaces/workspace_streams.py:Snapshots._read": "each stream asks for its own subject",
