@@ -1,7 +1,7 @@
 """Starting previews of updates, for one workspace and for those of a template.
 
-A preview needs what the update needs: `update` on the workspace, and access to the template with the right to start
-that version. The plan gets no session token, key or provider token, and nothing of it is written to the workspace.
+A preview needs what the update needs: `update` on the workspace, and the right to use the template. The plan gets no
+session token, key or provider token, and nothing of it is written to the workspace.
 """
 
 from __future__ import annotations
@@ -30,14 +30,10 @@ from coder.coderd.services.access.workspace_access import (
 )
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.services.templates.versions.loaded_versions import load_version
-from coder.coderd.services.workspaces.builds.build_checks import (
-    check_privileges,
-    check_template_access,
-    select_version,
-)
+from coder.coderd.services.workspaces.builds.build_checks import check_template_access, select_version
 from coder.coderd.services.workspaces.builds.build_input import optional_id, parameter_values
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
-from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, rules_of
+from coder.coderd.services.workspaces.builds.build_requests import BuildRequest
 from coder.coderd.services.workspaces.builds.build_values import resolve_tags, resolve_values
 from coder.coderd.services.workspaces.builds.new_builds import ACTIVE
 from coder.coderd.services.workspaces.previews.preview_input import new_input
@@ -135,7 +131,7 @@ async def _start(
     target = BuildTarget(view.workspace.owner_id, view.workspace.template_id, view.workspace.id)
 
     async def enqueue(request: BuildRequest) -> _Started:
-        new = _NewPreview(job_id, leader_id or job_id, view.workspace.id, request, rules_of(ctx))
+        new = _NewPreview(job_id, leader_id or job_id, view.workspace.id, request)
         return await ctx.db.run(_enqueue, subject, new, ctx.clock.now())
 
     return await enqueue_with_values(ctx, request, target, enqueue, with_logins=False)
@@ -147,11 +143,10 @@ class _NewPreview:
     leader_id: UUID
     workspace_id: UUID
     request: BuildRequest
-    rules: BuildRules
 
 
 async def _enqueue(tx: Tx, subject: Subject, new: _NewPreview, now: datetime) -> _Started:
-    """Queue the dry run, with the checks of `enqueue_build`. Raises as it does."""
+    """Queue the dry run, with the checks of `enqueue_build` that a plan needs. Raises as it does."""
     workspace = (await lock_workspace(tx, subject, new.workspace_id, "update")).workspace
     template = await system_templates.get_template(tx, workspace.template_id)
     last = await system_builds.get_latest_build(tx, workspace.id)
@@ -161,8 +156,8 @@ async def _enqueue(tx: Tx, subject: Subject, new: _NewPreview, now: datetime) ->
     if last_job is not None and is_active(last_job.status):
         raise Conflict(ACTIVE, "Wait until the build has ended: the plan depends on its result.")
     check_template_access(subject, template, new.request, last.template_version_id)
+    # As for dry runs, any version may be planned; only a start may require the active one.
     version, version_job = await select_version(tx, template, new.request, last)
-    check_privileges(subject, template, version, new.request, new.rules)
     values = await resolve_values(tx, template, version, new.request, last)
     job = await enqueue_job(
         tx,
