@@ -211,8 +211,8 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
         onConfirm={update}
       >
         <NewerVersion workspace={workspace} />
-        The workspace is rebuilt with the active version of its template. Running processes end;
-        persistent data is kept.
+        The workspace is rebuilt with the active version of its template. Running processes end. The
+        preview shows what is kept.
         {may.update ? (
           <Suspense fallback={null}>
             <WorkspacePreview workspace={workspace} />
