@@ -43,7 +43,7 @@ from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.network.replicas import Replicas
 from coder.coderd.services.notifications.push_services import PushServices
 from coder.coderd.services.provisioning.daemon_health import OwnHost
-from coder.coderd.services.provisioning.job_handlers import JobHandlers
+from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers
 from coder.coderd.services.provisioning.job_logs import JobChanges
 from coder.coderd.services.provisioning.job_queue import JobQueue
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
@@ -60,6 +60,7 @@ from coder.coderd.services.templates.template_figures import TemplateFigures
 from coder.coderd.services.workspaces.builds.build_jobs import BuildJobs
 from coder.coderd.services.workspaces.builds.build_updates import BuildUpdates
 from coder.coderd.services.workspaces.change_feed import WorkspaceChangeFeed
+from coder.coderd.services.workspaces.previews.preview_jobs import PreviewJobs
 from coder.coderd.services.workspaces.workspace_streams import Snapshots
 
 if TYPE_CHECKING:
@@ -238,7 +239,12 @@ def build_job_handlers(ctx: Context, module_files: ModuleFiles) -> JobHandlers:
     imports: JobType = "template_version_import"
     dry_runs: JobType = "template_version_dry_run"
     builds: JobType = "workspace_build"
-    return JobHandlers({imports: ImportJobs(ctx, module_files), dry_runs: DryRunJobs(ctx), builds: BuildJobs(ctx)})
+    by_type: dict[str, JobHandler] = {
+        imports: ImportJobs(ctx, module_files),
+        dry_runs: DryRunJobs(ctx),
+        builds: BuildJobs(ctx),
+    }
+    return JobHandlers(by_type, PreviewJobs(ctx))
 
 
 def start_services(services: Services, nursery: trio.Nursery) -> None:

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
+from coder.base.json_types import Json, as_list, as_object, as_text
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 
@@ -72,6 +73,43 @@ def job_secrets(acquired: pd.AcquiredJob) -> Iterator[str]:
         yield from _metadata_secrets(build.metadata)
     elif kind == "template_dry_run":
         yield from sensitive_values(acquired.template_dry_run.variable_values)
+        yield from state_secrets(acquired.template_dry_run.state)
+
+
+_TOKENS = frozenset({"token", "session_token", "oidc_access_token", "ssh_private_key", "access_token"})
+"""Attributes of `coder_*` resources and data sources that hold secrets, whether the state marks them or not."""
+
+
+def state_secrets(state: bytes) -> Iterator[str]:
+    """Yield the secrets of a Terraform state: tokens of coder's provider, and the attributes marked sensitive.
+
+    The plan of a preview compares with values of earlier builds, which the job itself does not have.
+    """
+    try:
+        document: Json = json.loads(state) if state else None
+    except ValueError:
+        return
+    for resource in map(as_object, as_list(as_object(document).get("resources"))):
+        is_ours = as_text(resource.get("type")).startswith("coder_")
+        for instance in map(as_object, as_list(resource.get("instances"))):
+            marked = {_first_step(path) for path in as_list(instance.get("sensitive_attributes"))}
+            for name, value in as_object(instance.get("attributes")).items():
+                if name in marked or (is_ours and name in _TOKENS):
+                    yield from _texts_in(value)
+
+
+def _first_step(path: Json) -> str:
+    """Return the attribute that a path of a state file begins with."""
+    steps = as_list(path)
+    return as_text(as_object(steps[0]).get("value")) if steps else ""
+
+
+def _texts_in(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts_in(item)
 
 
 def sensitive_values(values: Iterable[pb.VariableValue]) -> Iterator[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 
+from coder.base.json_types import as_object
 from coder.provisionerd.job_steps import (
     EPHEMERAL,
     INITIALIZING,
@@ -15,7 +17,8 @@ from coder.provisionerd.job_steps import (
     init_request,
     plan_and_graph,
 )
-from coder.provisionerd.redact import sensitive_values
+from coder.provisionerd.redact import Redactor, sensitive_values
+from coder.provisionerd.terraform.extract.planned import planned_changes
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
@@ -105,8 +108,25 @@ async def dry_run(job: Job) -> pd.CompletedJob:
     metadata.workspace_id = metadata.workspace_id or str(uuid.uuid4())
     metadata.workspace_owner_id = metadata.workspace_owner_id or str(uuid.uuid4())
     request = pb.PlanRequest(
-        metadata=metadata, rich_parameter_values=work.rich_parameter_values, variable_values=work.variable_values
+        metadata=metadata,
+        rich_parameter_values=work.rich_parameter_values,
+        variable_values=work.variable_values,
+        previous_parameter_values=work.previous_parameter_values,
+        state=work.state,
     )
     provisioned = await plan_and_graph(job, request, PERSISTENT, "run dry-run provision job", mark=False)
     result = pd.CompletedJob.TemplateDryRun(resources=provisioned.graph.resources, modules=init.modules)
+    planned = _planned(provisioned.plan.plan, job.report.secrets) if work.preview else None
+    if planned is not None:
+        result.planned.CopyFrom(planned)
     return pd.CompletedJob(job_id=job.acquired.job_id, template_dry_run=result)
+
+
+def _planned(plan: bytes, secrets: Redactor) -> pd.PlannedChanges | None:
+    """Return the changes of a plan; None when the executor sent no plan: unknown changes are not "no changes"."""
+    try:
+        document = as_object(json.loads(plan)) if plan else {}
+    except ValueError:
+        return None
+    # Terraform leaves the changes out of a plan without any; an executor that plans nothing has neither.
+    return planned_changes(document, secrets) if document.keys() & {"resource_changes", "planned_values"} else None

@@ -311,6 +311,10 @@ class Populated:
         version = await self.thing(who, "templateversion")
         return await self._id(f"/api/v2/templateversions/{version}/dry-run", {"workspace_name": "dry"})
 
+    async def _new_preview(self, who: str) -> str | None:
+        """Return the preview of a workspace's update; the operations of a template's preview find no other one."""
+        return await self._id(f"/api/v2/workspaces/{await self.thing(who, 'workspace')}/update-preview", {})
+
     async def _new_job(self, who: str) -> str:
         version = await self.thing(who, "templateversion")
         result = await self.world.get(f"/api/v2/templateversions/{version}")

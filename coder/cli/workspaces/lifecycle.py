@@ -36,6 +36,7 @@ from coder.cli.workspaces.find_workspace import find_workspace
 from coder.cli.workspaces.parameter_form import START as START_ACTION
 from coder.cli.workspaces.parameter_form import UPDATE as UPDATE_ACTION
 from coder.cli.workspaces.parameter_form import KnownValues, VersionParameters, resolve_values
+from coder.cli.workspaces.update_preview import print_preview
 from coder.client.answers import read
 from coder.client.offered_version import update_target
 from coder.net.blocking import BlockingClient
@@ -155,6 +156,8 @@ def _update(invocation: Invocation[UpdateOptions]) -> int:
     if not target.outdated and not _is_change_requested(invocation, client, workspace):
         sys.stdout.write("Workspace is up-to-date.\n")
         return 0
+    if invocation.options.preview:
+        return print_preview(invocation, client, workspace, workspace.template_active_version_id)
     is_started = workspace.latest_build.transition == "start"
     extra = _values_for(
         invocation,

@@ -43,6 +43,7 @@ from coder.coderd.http.workspaces import (
     offered_versions,
     orphaning,
     prebuilds,
+    update_previews,
     workspace_settings,
     workspaces,
 )
@@ -84,6 +85,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     workspace_settings.blueprint,
     orphaning.blueprint,
     offered_versions.blueprint,
+    update_previews.blueprint,
     external_agents.blueprint,
     builds.blueprint,
     agents.blueprint,

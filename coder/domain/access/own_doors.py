@@ -25,6 +25,7 @@ class Door:
 
 
 _W, _A, _O = "/api/v2/workspaces/{workspace}", "/api/v2/workspaceagents/{agent}", "/api/v2/organizations/{organization}"
+_T = "/api/v2/templates/{template}"
 _KEYS = "/api/v2/users/{user}/keys/tokens"
 _CLIENTS = "/api/v2/users/{user}/wireguard-clients"
 _LEGACY = "/api/v2/oauth2-provider/apps/{app}/legacy"
@@ -43,6 +44,28 @@ DOORS = (
         (f"GET {_W}/inventory",),
         "resources of a build require `read` on the workspace",
         "GET /api/v2/workspacebuilds/{workspacebuild}/resources",
+    ),
+    Door(
+        "previews of an update",
+        (
+            f"POST {_W}/update-preview",
+            f"GET {_W}/update-preview/{{preview}}",
+            f"DELETE {_W}/update-preview/{{preview}}",
+        ),
+        "changing a workspace; a start requires `use` on the template; the plan gets no token and no key",
+        f"PATCH {_W}",
+        f"{_SERVICES}/workspaces/test_update_previews.py",
+    ),
+    Door(
+        "previews of a version on a template's workspaces",
+        (
+            f"POST {_T}/update-preview",
+            f"GET {_T}/update-preview/{{preview}}",
+            f"DELETE {_T}/update-preview/{{preview}}",
+        ),
+        "changing templates; each workspace requires `update`",
+        "PATCH /api/v2/templates/{template}",
+        f"{_SERVICES}/workspaces/test_update_previews.py",
     ),
     Door(
         "rotating an external agent's token",

@@ -13,6 +13,11 @@ from uuid import UUID
 
 from coder.domain.provisioning.tags import Mismatch, Reservation, Tags, explain_mismatch, is_untagged
 
+PREVIEW_PRIORITY = 10
+"""Priority of previews of updates, which wait behind every build, import and dry run."""
+MAX_PREVIEWS = 2
+"""Previews that run at once in a deployment: a plan takes a core, and nothing depends on it."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobRequirements:
@@ -98,10 +103,14 @@ def order(jobs: Iterable[JobRequirements]) -> list[JobRequirements]:
 
 
 def pick(
-    jobs: Sequence[JobRequirements], daemon: DaemonOffer, *, rule: TagRule = DEFAULT_RULE
+    jobs: Sequence[JobRequirements], daemon: DaemonOffer, *, rule: TagRule = DEFAULT_RULE, running_previews: int = 0
 ) -> JobRequirements | None:
     """Return the next job for `daemon`. Tests compare `acquire_job` with it; the server itself asks the database."""
-    return next((job for job in order(jobs) if fits(job, daemon, rule=rule)), None)
+    has_slot = running_previews < MAX_PREVIEWS
+    return next(
+        (job for job in order(jobs) if fits(job, daemon, rule=rule) and (has_slot or job.priority != PREVIEW_PRIORITY)),
+        None,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,6 +139,14 @@ class AcquiredJob(_message.Message):
         RICH_PARAMETER_VALUES_FIELD_NUMBER: _builtins.int
         VARIABLE_VALUES_FIELD_NUMBER: _builtins.int
         METADATA_FIELD_NUMBER: _builtins.int
+        STATE_FIELD_NUMBER: _builtins.int
+        PREVIOUS_PARAMETER_VALUES_FIELD_NUMBER: _builtins.int
+        PREVIEW_FIELD_NUMBER: _builtins.int
+        state: _builtins.bytes
+        """Ours, far from upstream's numbers, which ignores them: the preview of a workspace's update. The plan starts from
+        the state, and the answer has `planned`.
+        """
+        preview: _builtins.bool
         @_builtins.property
         def rich_parameter_values(self) -> _containers.RepeatedCompositeFieldContainer[_provisioner_pb2.RichParameterValue]: ...
         @_builtins.property
@@ -147,16 +155,21 @@ class AcquiredJob(_message.Message):
         def metadata(self) -> _provisioner_pb2.Metadata:
             """coder_url, workspace_name, workspace_owner_groups=["Everyone"]"""
 
+        @_builtins.property
+        def previous_parameter_values(self) -> _containers.RepeatedCompositeFieldContainer[_provisioner_pb2.RichParameterValue]: ...
         def __init__(
             self,
             *,
             rich_parameter_values: _abc.Iterable[_provisioner_pb2.RichParameterValue] | None = ...,
             variable_values: _abc.Iterable[_provisioner_pb2.VariableValue] | None = ...,
             metadata: _provisioner_pb2.Metadata | None = ...,
+            state: _builtins.bytes = ...,
+            previous_parameter_values: _abc.Iterable[_provisioner_pb2.RichParameterValue] | None = ...,
+            preview: _builtins.bool = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata", "rich_parameter_values", b"rich_parameter_values", "variable_values", b"variable_values"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata", "preview", b"preview", "previous_parameter_values", b"previous_parameter_values", "rich_parameter_values", b"rich_parameter_values", "state", b"state", "variable_values", b"variable_values"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -530,19 +543,25 @@ class CompletedJob(_message.Message):
 
         RESOURCES_FIELD_NUMBER: _builtins.int
         MODULES_FIELD_NUMBER: _builtins.int
+        PLANNED_FIELD_NUMBER: _builtins.int
         @_builtins.property
         def resources(self) -> _containers.RepeatedCompositeFieldContainer[_provisioner_pb2.Resource]: ...
         @_builtins.property
         def modules(self) -> _containers.RepeatedCompositeFieldContainer[_provisioner_pb2.Module]: ...
+        @_builtins.property
+        def planned(self) -> Global___PlannedChanges:
+            """Ours, far from upstream's numbers: absent from daemons that do not know previews."""
+
         def __init__(
             self,
             *,
             resources: _abc.Iterable[_provisioner_pb2.Resource] | None = ...,
             modules: _abc.Iterable[_provisioner_pb2.Module] | None = ...,
+            planned: Global___PlannedChanges | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["planned", b"planned"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["modules", b"modules", "resources", b"resources"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["modules", b"modules", "planned", b"planned", "resources", b"resources"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -574,6 +593,92 @@ class CompletedJob(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_type) -> _WhichOneofReturnType_type | None: ...
 
 Global___CompletedJob: _TypeAlias = CompletedJob  # noqa: Y015
+
+@_typing.final
+class PlannedChanges(_message.Message):
+    """Ours: what a plan would do to the resources of a workspace."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class Attribute(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        PATH_FIELD_NUMBER: _builtins.int
+        BEFORE_FIELD_NUMBER: _builtins.int
+        AFTER_FIELD_NUMBER: _builtins.int
+        FORCES_REPLACEMENT_FIELD_NUMBER: _builtins.int
+        path: _builtins.str
+        """dotted"""
+        before: _builtins.str
+        """as JSON, "(sensitive value)", or "" when it is not shown"""
+        after: _builtins.str
+        """also "(known after apply)" """
+        forces_replacement: _builtins.bool
+        def __init__(
+            self,
+            *,
+            path: _builtins.str = ...,
+            before: _builtins.str = ...,
+            after: _builtins.str = ...,
+            forces_replacement: _builtins.bool = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "forces_replacement", b"forces_replacement", "path", b"path"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class Resource(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        ADDRESS_FIELD_NUMBER: _builtins.int
+        TYPE_FIELD_NUMBER: _builtins.int
+        NAME_FIELD_NUMBER: _builtins.int
+        ACTION_FIELD_NUMBER: _builtins.int
+        ATTRIBUTES_FIELD_NUMBER: _builtins.int
+        address: _builtins.str
+        type: _builtins.str
+        name: _builtins.str
+        action: _builtins.str
+        """"keep", "create", "update", "replace", "delete", "forget" """
+        @_builtins.property
+        def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___PlannedChanges.Attribute]: ...
+        def __init__(
+            self,
+            *,
+            address: _builtins.str = ...,
+            type: _builtins.str = ...,
+            name: _builtins.str = ...,
+            action: _builtins.str = ...,
+            attributes: _abc.Iterable[Global___PlannedChanges.Attribute] | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "address", b"address", "attributes", b"attributes", "name", b"name", "type", b"type"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    RESOURCES_FIELD_NUMBER: _builtins.int
+    OMITTED_FIELD_NUMBER: _builtins.int
+    omitted: _builtins.int
+    """resources beyond the limit"""
+    @_builtins.property
+    def resources(self) -> _containers.RepeatedCompositeFieldContainer[Global___PlannedChanges.Resource]: ...
+    def __init__(
+        self,
+        *,
+        resources: _abc.Iterable[Global___PlannedChanges.Resource] | None = ...,
+        omitted: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["omitted", b"omitted", "resources", b"resources"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlannedChanges: _TypeAlias = PlannedChanges  # noqa: Y015
 
 @_typing.final
 class FailedJob(_message.Message):

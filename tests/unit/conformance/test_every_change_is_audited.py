@@ -87,6 +87,11 @@ UNAUDITED = {
     "POST /api/v2/templateversions/<id:version>/dynamic-parameters/evaluate": _NOTHING,
     "POST /api/v2/files": "unused before a version is created from it, which is an entry",
     "POST /api/v2/templateversions/<id:version>/dry-run": "a plan that creates nothing",
+    **{
+        f"{method} /api/v2/{noun}/update-preview{rest}": "a plan that creates nothing"
+        for noun in ("workspaces/<id:workspace>", "templates/<id:template>")
+        for method, rest in (("POST", ""), ("DELETE", "/<id:preview>"))
+    },
     "PATCH /api/v2/templateversions/<id:version>/dry-run/<id:job>/cancel": "a plan that creates nothing",
     "POST /api/v2/users/<user>/wireguard-clients": "its service writes the entry in its transaction",
     "DELETE /api/v2/users/<user>/wireguard-clients/<client>": "its service writes the entry in its transaction",

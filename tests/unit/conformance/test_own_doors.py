@@ -48,6 +48,9 @@ def _public_key() -> str:
 
 BODIES: dict[str, Callable[[], Any]] = {
     "POST /api/v2/workspaces/{workspace}/builds": lambda: {"transition": "delete", "orphan": True},
+    "PATCH /api/v2/workspaces/{workspace}": lambda: {"name": f"renamed-{os.urandom(4).hex()}"},
+    "POST /api/v2/workspaces/{workspace}/update-preview": dict,
+    "POST /api/v2/templates/{template}/update-preview": lambda: {"template_version_id": str(uuid4())},
     "POST /api/v2/users/{user}/wireguard-clients": lambda: {"name": "other", "public_key": _public_key()},
     "POST /api/v2/users/{user}/keys/tokens": dict,
     "POST /api/v2/workspaceagents/me/vitals": dict,
@@ -130,6 +133,7 @@ class Stage:
             "agent": workspace["latest_build"]["resources"][0]["agents"][0]["id"],
             "client": device["name"],
             "keyid": key.json()["key"].partition("-")[0],
+            "preview": str(uuid4()),
         }
 
     async def ask(self, operation: str, token: str) -> int:

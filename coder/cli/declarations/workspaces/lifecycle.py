@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coder.cli.core.command import Command
-from coder.cli.core.options import YesOption, option
+from coder.cli.core.options import YesOption, option, output_option
 from coder.cli.declarations.provisioning.no_provisioner import JobOptions, WaitOption
 from coder.cli.declarations.workspaces.parameters import ParameterOptions
 from coder.domain.workspaces.builds import REASONS_FOR_CLIENTS
@@ -74,6 +74,12 @@ class StopOptions(BuildOptions, WaitOption, YesOption):
 class UpdateOptions(BuildOptions, ParameterOptions):
     """Options of `coder update`."""
 
+    preview: bool = option(
+        False,
+        "Print what the update would change, and change nothing: files, parameters and Terraform's plan.",
+    )
+    output: str = output_option(("text", "json"), "text")
+
 
 DELETE = Command(
     words="delete",
@@ -137,6 +143,7 @@ UPDATE = Command(
     max_args=1,
     examples=(
         ("Update a workspace to the template's active version", "coder update my-workspace"),
+        ("See what an update would change", "coder update my-workspace --preview"),
         (
             "Update with a new parameter, without prompts",
             "coder update my-workspace --parameter region=us --use-parameter-defaults",

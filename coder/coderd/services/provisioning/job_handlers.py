@@ -60,9 +60,10 @@ class JobHandler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JobHandlers:
-    """Handler of each type of job."""
+    """Handler of each type of job, and of the dry runs that preview updates."""
 
     by_type: Mapping[str, JobHandler]
+    previews: JobHandler
 
     def of(self, job: JobRow) -> JobHandler:
-        return self.by_type[job.type]
+        return self.previews if job.previewed_workspace is not None else self.by_type[job.type]

@@ -21,9 +21,11 @@ from coder.coderd.services.provisioning.jobs import notify_job_change
 from coder.coderd.services.provisioning.new_jobs import POSTED
 from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import previews as preview_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.workspaces import system_builds
-from coder.domain.provisioning.queue import DaemonOffer
+from coder.domain.provisioning.queue import MAX_PREVIEWS, PREVIEW_PRIORITY, DaemonOffer
 from coder.domain.provisioning.tags import tags_match
 
 if TYPE_CHECKING:
@@ -106,9 +108,14 @@ class JobQueue:
         await require_right()
         # A single statement is a transaction; notifying watchers must not delay the daemon.
         job = await ctx.db.read(take_job, offer, worker_id, ctx.clock.now(), ctx.config.provisioner_strict_tags)
+        if job is not None and job.priority == PREVIEW_PRIORITY and not await self._hold_slot(job):
+            return None
         if job is not None:
             ctx.nursery.start_soon(self._report_start, job)
         return job
+
+    async def _hold_slot(self, job: JobRow) -> bool:
+        return await self._ctx.db.run(hold_preview_slot, job.id, self._ctx.clock.now())
 
     async def _report_start(self, job: JobRow) -> None:
         try:
@@ -173,6 +180,21 @@ def _concerns(notice: _JobPosted, offer: DaemonOffer, *, strict: bool) -> bool:
         and notice.provisioner in offer.provisioners
         and (not notice.tags or tags_match(notice.tags, offer.tags, strict=strict))
     )
+
+
+async def hold_preview_slot(tx: Tx, job_id: UUID, now: datetime) -> bool:
+    """Keep an acquired preview if a slot is free; otherwise put it back and return False.
+
+    Daemons that acquire at the same moment do not see each other's job. The end of a preview wakes them.
+    """
+    await preview_store.lock_slots(tx)
+    job = await system_jobs.get_job(tx, job_id, lock=True)
+    if job is None or await preview_store.count_running(tx) <= MAX_PREVIEWS:
+        return job is not None
+    # A preview that was canceled meanwhile has no daemon that could end it.
+    completed_at = now if job.canceled_at is not None else None
+    await job_store.update_job(tx, job_id, started_at=None, worker_id=None, completed_at=completed_at)
+    return False
 
 
 async def take_job(tx: Tx, offer: DaemonOffer, worker_id: UUID, now: datetime, strict: bool) -> JobRow | None:

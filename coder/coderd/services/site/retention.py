@@ -62,5 +62,6 @@ def limits(ctx: Context, now: datetime) -> dict[str, datetime]:
         "node_keys": KEEP_NODE_KEYS,
         "large_nodes": KEEP_LARGE_NODES,
         "expired_port_shares": KEEP_OVER,
+        "update_previews": KEEP_OVER,
     }
     return {kind: now - age for kind, age in keep.items() if age}

@@ -151,9 +151,14 @@ def _scratch() -> BinaryIO:
 
 async def require_file(ctx: Context, subject: Subject, file_id: UUID) -> None:
     """Require a file that the caller may read. Raises NotFound."""
-    row = await ctx.db.read(system_files.get_file_head, file_id)
-    if row is None or not await _may_read(ctx, subject, row):
+    if not await may_read_file(ctx, subject, file_id):
         raise NotFound("File not found.")
+
+
+async def may_read_file(ctx: Context, subject: Subject, file_id: UUID) -> bool:
+    """Return whether the file exists and the caller may read it."""
+    row = await ctx.db.read(system_files.get_file_head, file_id)
+    return row is not None and await _may_read(ctx, subject, row)
 
 
 async def _may_read(ctx: Context, subject: Subject, row: FileRow) -> bool:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
+    ScalarSelect,
     Text,
     and_,
     any_,
@@ -38,7 +39,7 @@ from coder.coderd.store.tables.templates import template_versions, templates
 from coder.coderd.store.tables.workspaces import workspaces
 from coder.domain.provisioning.jobs import JobLogLine, JobStatus, derive_status
 from coder.domain.provisioning.provisioners import RESERVED_KEYS, STALE_AFTER
-from coder.domain.provisioning.queue import JobRequirements
+from coder.domain.provisioning.queue import MAX_PREVIEWS, PREVIEW_PRIORITY, JobRequirements
 from coder.domain.provisioning.tags import UNTAGGED, Tags, is_untagged
 
 if TYPE_CHECKING:
@@ -93,6 +94,12 @@ class JobRow:
     def build_id(self) -> UUID | None:
         """Return the workspace build of a build job."""
         text = as_text(self.input.get("workspace_build_id"))
+        return UUID(text) if text else None
+
+    @property
+    def previewed_workspace(self) -> UUID | None:
+        """Return the workspace of a dry run that previews its update."""
+        text = as_text(self.input.get("workspace_id"))
         return UUID(text) if text else None
 
 
@@ -197,6 +204,14 @@ async def list_served(tx: Tx, organization_ids: Collection[UUID], now: datetime)
     return frozenset((row[0], row[1]) for row in await tx.execute(query))
 
 
+def _running_previews() -> ScalarSelect[int]:
+    running = provisioner_jobs.alias("running_previews")
+    query = select(func.count()).select_from(running)
+    return query.where(
+        running.c.completed_at.is_(None), running.c.started_at.is_not(None), running.c.priority == PREVIEW_PRIORITY
+    ).scalar_subquery()
+
+
 async def acquire_job(
     tx: Tx,
     *,
@@ -219,6 +234,7 @@ async def acquire_job(
             provisioner_jobs.c.organization_id == organization_id,
             provisioner_jobs.c.provisioner.in_(provisioners),
             _tags_match(tags, now, strict=strict),
+            or_(provisioner_jobs.c.priority != PREVIEW_PRIORITY, _running_previews() < MAX_PREVIEWS),
         )
         .order_by(provisioner_jobs.c.priority, provisioner_jobs.c.created_at, provisioner_jobs.c.id)
         .limit(1)

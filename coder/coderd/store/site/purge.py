@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import TextClause, bindparam, text
 
 from coder.coderd.store.engine.metadata import Timestamp
+from coder.domain.provisioning.queue import PREVIEW_PRIORITY
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -59,6 +60,7 @@ STATEMENTS = {
     "node_keys": _batch("node_keys", "key", "seen_at < :before"),
     "large_nodes": _batch("large_nodes", "peer_id", "told_at < :before"),
     "expired_port_shares": _batch("workspace_port_shares", "(workspace_id, agent_name, port)", "expires_at < :before"),
+    "update_previews": _batch("provisioner_jobs", "id", f"priority = {PREVIEW_PRIORITY} AND completed_at < :before"),
 }
 """Statements by record type, as metrics name them."""
 

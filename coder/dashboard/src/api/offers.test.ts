@@ -54,6 +54,8 @@ pages/deployment/OAuth2AppPage.tsx | DELETE /api/v2/oauth2-provider/apps/:/secre
 pages/deployment/OAuth2AppsPage.tsx | PUT /api/v2/oauth2-provider/settings | editOAuth2Apps
 pages/deployment/OAuth2AppsPage.tsx | POST /api/v2/oauth2-provider/apps | editOAuth2Apps
 pages/deployment/OrganizationSyncPage.tsx | PATCH SETTINGS | editOrganizationIdpSync
+features/workspace/preview/preview.ts | POST path | update | pages/workspaces/WorkspaceActions.tsx
+features/workspace/preview/preview.ts | DELETE :/: | update | pages/workspaces/WorkspaceActions.tsx
 pages/groups/CreateGroupPage.tsx | POST /api/v2/organizations/:/groups | createGroups
 pages/groups/GroupPage.tsx | PATCH /api/v2/groups/: | updateGroups
 pages/groups/GroupPage.tsx | DELETE /api/v2/groups/: | deleteGroups

@@ -422,6 +422,10 @@ export interface CreateTemplateRollout {
   minimum_builds?: number;
 }
 
+export interface CreateTemplateUpdatePreviewRequest {
+  template_version_id: string;
+}
+
 export interface CreateTemplateVersionDryRunRequest {
   workspace_name: string;
   rich_parameter_values: WorkspaceBuildParameter[];
@@ -457,6 +461,11 @@ export interface CreateTokenRequest {
   allow_list?: string[];
   scope?: string;
   scopes?: string[];
+}
+
+export interface CreateUpdatePreviewRequest {
+  template_version_id?: string | null;
+  rich_parameter_values?: WorkspaceBuildParameter[] | null;
 }
 
 export interface CreateUserRequestWithOrgs {
@@ -2154,6 +2163,15 @@ export interface TemplateRolloutProgress {
   failure_percent: number | null;
 }
 
+export interface TemplateUpdatePreview {
+  id: string | null;
+  template_id: string;
+  template_version_id: string;
+  previews: UpdatePreview[];
+  not_previewed: number;
+  changes: VersionChanges | null;
+}
+
 export interface TemplateUser {
   created_at: string;
   email: string;
@@ -2272,6 +2290,65 @@ export interface UpdateOrganizationRequest {
   display_name?: string;
   icon?: string;
   name?: string;
+}
+
+export interface UpdatePreview {
+  id: string | null;
+  workspace_id: string;
+  workspace_name: string;
+  owner_name: string;
+  status: "canceled" | "failed" | "pending" | "running" | "succeeded";
+  error: string;
+  queue_position: number;
+  queue_size: number;
+  changes: VersionChanges | null;
+  plan: UpdatePreviewPlan | null;
+}
+
+export interface UpdatePreviewAgent {
+  name: string;
+  action: "create" | "delete" | "forget" | "keep" | "replace" | "restart" | "unknown" | "update";
+  restarts: boolean;
+}
+
+export interface UpdatePreviewAttribute {
+  path: string;
+  before: string;
+  after: string;
+  forces_replacement: boolean;
+}
+
+export interface UpdatePreviewFile {
+  path: string;
+  change: "added" | "changed" | "removed";
+  diff: string;
+}
+
+export interface UpdatePreviewParameter {
+  name: string;
+  change: "added" | "changed" | "removed";
+  fields: string[];
+  required: boolean;
+  value: string | null;
+}
+
+export interface UpdatePreviewPlan {
+  known: boolean;
+  summary: string[];
+  disk: "kept" | "lost" | "none" | "unknown";
+  counts: Record<string, number> | null;
+  resources: UpdatePreviewResource[];
+  agents: UpdatePreviewAgent[];
+  omitted: number;
+}
+
+export interface UpdatePreviewResource {
+  address: string;
+  type: string;
+  name: string;
+  action: "create" | "delete" | "forget" | "keep" | "replace" | "restart" | "unknown" | "update";
+  disk: boolean;
+  attributes: UpdatePreviewAttribute[];
 }
 
 export interface UpdateRoles {
@@ -2588,6 +2665,16 @@ export interface VersionBuildReport {
   canceled: number;
   never_connected: number;
   stages: BuildStageReport[];
+}
+
+export interface VersionChanges {
+  from_version_id: string;
+  from_version_name: string;
+  to_version_id: string;
+  to_version_name: string;
+  parameters: UpdatePreviewParameter[];
+  files: UpdatePreviewFile[] | null;
+  files_omitted: number;
 }
 
 export interface WaitingDaemon {

@@ -74,11 +74,19 @@ def _variable_values(
     return [{"name": item.name, "value": item.value} for item in body.user_variable_values or ()]
 
 
-async def load_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> JobRow:
-    """Load a dry run. Raises NotFound, Forbidden (another user's)."""
+async def load_dry_run(
+    ctx: Context, subject: Subject, version_id: UUID, job_id: UUID, *, previews: bool = False
+) -> JobRow:
+    """Load a dry run. Raises NotFound, Forbidden (another user's).
+
+    `previews` admits previews of updates. They plan with the state of a workspace that may be another user's, so that
+    their logs and resources are not shown as those of a dry run.
+    """
     await load_version(ctx, subject, version_id)
     job = await ctx.db.read(system_jobs.get_job, job_id)
-    if job is None or job.type != "template_version_dry_run" or job.version_id != version_id:
+    if job is None or (job.previewed_workspace is not None and not previews):
+        raise NotFound
+    if job.type != "template_version_dry_run" or job.version_id != version_id:
         raise NotFound
     if not may(subject, "read", _as_workspace(job)):
         raise Forbidden
@@ -118,7 +126,7 @@ async def _match(tx: Tx, job: JobRow, now: datetime, strict: bool) -> MatchedPro
 
 async def cancel_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> None:
     """Cancel a dry run. Raises Invalid when it already ended or was canceled, NotFound without permission."""
-    job = await load_dry_run(ctx, subject, version_id, job_id)
+    job = await load_dry_run(ctx, subject, version_id, job_id, previews=True)
     if not may(subject, "update", _as_workspace(job)):
         raise NotFound
     await ctx.db.run(cancel_job, job.id, ctx.clock.now())

@@ -59,12 +59,20 @@ class BuildTarget:
 
 
 async def enqueue_with_values(
-    ctx: Context, request: BuildRequest, target: BuildTarget, enqueue: Callable[[BuildRequest], Awaitable[T]]
+    ctx: Context,
+    request: BuildRequest,
+    target: BuildTarget,
+    enqueue: Callable[[BuildRequest], Awaitable[T]],
+    *,
+    with_logins: bool = True,
 ) -> T:
-    """Call `enqueue` with the request's values rendered, and again if a concurrent build made them stale."""
+    """Call `enqueue` with the request's values rendered, and again if a concurrent build made them stale.
+
+    Without `with_logins` no provider is asked about the owner's logins, for plans that get no tokens.
+    """
     for _ in range(_ATTEMPTS):
         try:
-            return await enqueue(await _prepare(ctx, request, target))
+            return await enqueue(await _prepare(ctx, request, target, with_logins=with_logins))
         except FormNeededError:
             request = replace(request, ephemeral=await _ephemeral(ctx, request, target))
         except StaleValuesError:
@@ -126,11 +134,13 @@ class _TemplateInputs:
     owner: JsonObject
 
 
-async def _prepare(ctx: Context, request: BuildRequest, target: BuildTarget) -> BuildRequest:
+async def _prepare(
+    ctx: Context, request: BuildRequest, target: BuildTarget, *, with_logins: bool = True
+) -> BuildRequest:
     if request.transition != "start":
         return request
     version_to_build, inputs = await ctx.db.read(_read_template_inputs, request, target)
-    if version_to_build is not None:
+    if version_to_build is not None and with_logins:
         request = replace(request, logins=await missing_logins(ctx, target.owner_id, version_to_build))
     if inputs is None:
         return request

@@ -21,6 +21,7 @@ import { templatePath } from "../../features/template/paths";
 import { RolloutCard } from "./rollout/RolloutCard";
 import { isOpen } from "./rollout/rollout";
 import { StartRollout } from "./rollout/StartRollout";
+import { TemplatePreview } from "../../features/workspace/preview/TemplatePreview";
 import { useTemplateContext } from "./TemplateLayout";
 
 export function VersionsPage() {
@@ -153,6 +154,9 @@ export function VersionsPage() {
           New workspaces use this version; existing ones are marked outdated until they are updated.
         </p>
         {open ? <p>The rollout of {open.template_version_name} ends.</p> : null}
+        {confirming?.action === "promote" ? (
+          <TemplatePreview template={template} version={confirming.version.id} />
+        ) : null}
       </Confirm>
       {starting ? (
         <StartRollout

@@ -34,6 +34,11 @@ const BuildOptions = lazy(async () => ({
   default: (await import("./builds/BuildOptions")).BuildOptions,
 }));
 
+// Most updates are confirmed without a preview.
+const WorkspacePreview = lazy(async () => ({
+  default: (await import("../../features/workspace/preview/WorkspacePreview")).WorkspacePreview,
+}));
+
 export const EXTERNAL_REASON =
   "This machine is managed outside Coder and cannot be started, stopped or restarted here.";
 
@@ -208,7 +213,12 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
       >
         <NewerVersion workspace={workspace} />
         The workspace is rebuilt with {isStaged(workspace) ? "this" : "the active"} version of its
-        template. Running processes end; persistent data is kept.
+        template. Running processes end. The preview shows what is kept.
+        {may.update ? (
+          <Suspense fallback={null}>
+            <WorkspacePreview workspace={workspace} />
+          </Suspense>
+        ) : null}
       </Confirm>
     </>
   );

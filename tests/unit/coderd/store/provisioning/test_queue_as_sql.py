@@ -9,7 +9,7 @@ from functools import partial
 from uuid import UUID
 
 import pytest
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 
 from coder.base.clock import FakeClock
 from coder.base.ids import new_uuid
@@ -24,7 +24,7 @@ from coder.coderd.store.templates import files
 from coder.coderd.store.templates.files import FileRow
 from coder.domain.provisioning.jobs import derive_status
 from coder.domain.provisioning.provisioners import RESERVED_KEYS, STALE_AFTER
-from coder.domain.provisioning.queue import DaemonOffer, TagRule, pick
+from coder.domain.provisioning.queue import MAX_PREVIEWS, PREVIEW_PRIORITY, DaemonOffer, TagRule, pick
 from coder.domain.provisioning.queue_reasons import tag_rule
 from coder.domain.provisioning.tags import UNTAGGED, normalize_tags
 from tests.kit.server.server_in_process import World, running_coderd
@@ -67,6 +67,16 @@ async def new_job(world: World, choose: random.Random, file_id: UUID) -> JobRow:
     )
     await world.ctx.db.run(insert_job, job)
     return job
+
+
+async def mark_previews(tx: Tx, choose: random.Random, running: int) -> None:
+    """Make pending jobs previews, and have `running` others run."""
+    jobs = provisioner_jobs.c
+    is_open = (jobs.completed_at.is_(None), jobs.canceled_at.is_(None))
+    pending = list((await tx.execute(select(jobs.id).where(*is_open, jobs.started_at.is_(None)))).scalars())
+    started = list((await tx.execute(select(jobs.id).where(*is_open, jobs.started_at.is_not(None)))).scalars())
+    chosen = [*choose.sample(pending, len(pending) * 2 // 3), *started[:running]]
+    await tx.execute(update(provisioner_jobs).where(jobs.id.in_(chosen)).values(priority=PREVIEW_PRIORITY))
 
 
 async def random_queue(world: World, choose: random.Random) -> list[JobRow]:
@@ -125,6 +135,26 @@ async def random_daemons(world: World, choose: random.Random) -> TagRule:
     loaded = await world.ctx.db.read(partial(load_tag_rule, strict=strict), [UUID(world.organization_id)], NOW)
     assert loaded == (TagRule(strict) if strict else rule)
     return rule
+
+
+async def test_dispatcher_limits_previews() -> None:
+    choose = random.Random(2)
+    taken: set[tuple[int, bool]] = set()
+    async with running_coderd(first_user=True, clock=FakeClock(NOW)) as world:
+        await random_queue(world, choose)
+        for running in (0, MAX_PREVIEWS):
+            await world.ctx.db.run(mark_previews, choose, running)
+            waiting = await world.ctx.db.read(list_waiting, [UUID(world.organization_id)])
+            previews = {job.job_id for job in waiting if job.priority == PREVIEW_PRIORITY}
+            for _ in range(40):
+                kinds = frozenset(choose.sample(["terraform", "echo"], choose.choice([1, 2])))
+                offer = DaemonOffer(UUID(world.organization_id), kinds, some_tags(choose))
+                rule = await random_daemons(world, choose)
+                chosen = pick(waiting, offer, rule=rule, running_previews=running)
+                got = await acquired(world, offer, strict=rule.strict)
+                assert got == (chosen.job_id if chosen else None), (offer, rule)
+                taken.add((running, got in previews))
+    assert (0, True) in taken and (MAX_PREVIEWS, True) not in taken and (MAX_PREVIEWS, False) in taken
 
 
 async def test_dispatcher_follows_pick() -> None:

@@ -13,6 +13,7 @@ import { TextArea, TextField } from "../../../ui/forms/Field";
 import { useForm } from "../../../ui/forms/form";
 import { Notice } from "../../../ui/Notice";
 import { templatePath } from "../../../features/template/paths";
+import { TemplatePreview } from "../../../features/workspace/preview/TemplatePreview";
 
 interface PublishProps {
   template: Template;
@@ -91,6 +92,7 @@ export function Publish({ template, version, active, onClose, onDone }: PublishP
           checked={form.values.active}
           onChange={(on) => form.set("active", on)}
         />
+        <TemplatePreview template={template} version={version.id} />
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" variant="primary" busy={form.busy}>

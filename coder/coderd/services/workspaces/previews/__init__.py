@@ -1,0 +1,1 @@
+"""Previews of updates: what another version of the template would change in a workspace."""

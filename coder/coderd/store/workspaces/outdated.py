@@ -1,0 +1,30 @@
+"""Workspaces that a new version of their template would change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from sqlalchemy import select
+
+from coder.coderd.store.tables.builds import workspace_builds
+from coder.coderd.store.tables.workspaces import workspaces
+from coder.coderd.store.workspaces.workspaces import COLUMNS, WorkspaceRow
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+async def list_outdated(tx: Tx, template_id: UUID, version_id: UUID) -> list[WorkspaceRow]:
+    """Return the workspaces of a template whose last build has another version, the last used first."""
+    query = (
+        select(*COLUMNS)
+        .join(workspace_builds, workspace_builds.c.id == workspaces.c.latest_build_id)
+        .where(
+            workspaces.c.template_id == template_id,
+            workspaces.c.deleted.is_(False),
+            workspace_builds.c.template_version_id != version_id,
+        )
+        .order_by(workspaces.c.last_used_at.desc(), workspaces.c.id)
+    )
+    return [WorkspaceRow(*row) for row in await tx.execute(query)]
