@@ -22,8 +22,8 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.client.answers import read
 from coder.client.logs import follow_agent_logs, follow_job_logs
-from coder.client.patience import aread_patiently
 from coder.client.offered_version import find_update_target
+from coder.client.patience import aread_patiently
 from coder.client.target import choose_agent, split_target
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient

@@ -17,8 +17,8 @@ from coder.agent.network.speedtest import BLOCK, serve_speedtest
 from coder.agent.state import AgentState
 from coder.agent.workspace.environment import find_identity
 from coder.base.errors import CoderError
-from coder.tailnet.speedtest import run_speedtest
 from coder.rpc.proto import agent_pb2
+from coder.tailnet.speedtest import run_speedtest
 from tests.kit.recordings.wire_recordings import load_json, load_lines
 
 SPEEDTEST = load_json("speedtest.json")

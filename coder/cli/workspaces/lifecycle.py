@@ -157,7 +157,7 @@ def _update(invocation: Invocation[UpdateOptions]) -> int:
         sys.stdout.write("Workspace is up-to-date.\n")
         return 0
     if invocation.options.preview:
-        return print_preview(invocation, client, workspace, workspace.template_active_version_id)
+        return print_preview(invocation, client, workspace, target.version_id)
     is_started = workspace.latest_build.transition == "start"
     extra = _values_for(
         invocation,

@@ -58,7 +58,6 @@ BODIES: dict[str, Callable[[], Any]] = {
     "PUT /api/v2/oauth2-provider/apps/{app}/legacy": lambda: {"legacy": False},
     "PUT /api/v2/oauth2-provider/apps/{app}": lambda: {"name": "changed", "callback_url": CALLBACK},
     "PUT /api/v2/templates/{template}/build-tokens": lambda: {"all_roles": False},
-    "PATCH /api/v2/workspaces/{workspace}": lambda: {"name": "renamed"},
     "POST /api/v2/applications/reconnecting-pty-signed-token": dict,
     "POST /api/v2/workspaceagents/{agent}/speedtest": lambda: {"direction": "down"},
     "POST /api/v2/templates/{template}/rollouts": lambda: {"template_version_id": str(uuid4())},
