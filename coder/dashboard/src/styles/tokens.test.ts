@@ -40,6 +40,15 @@ function luminance(colour: string): number {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
+test("the gutter behind a dialog has the colour of its overlay", () => {
+  const overlays = [...sheet.matchAll(/--overlay: rgb\(([\d ]+) \/ (\d+%)\);/g)];
+  expect(overlays).toHaveLength(2);
+  for (const [, colour, part] of overlays)
+    expect(sheet).toContain(
+      `--gutter-dimmed: color-mix(in srgb, rgb(${colour}) ${part}, var(--bg));`,
+    );
+});
+
 test.each(themes)("%s", (theme) => {
   const tokens = tokensOf(theme);
   for (const [text, ground] of PAIRS) {

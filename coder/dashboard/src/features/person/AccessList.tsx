@@ -53,7 +53,8 @@ export function AccessList({
 }: AccessListProps) {
   const [chosen, setChosen] = useState("");
   const options = roles.map(([value, text]) => [value, text] as const);
-  const [role, setRole] = useState(roles[0]?.[0] ?? "");
+  const weakest = roles[0]?.[0] ?? "";
+  const [role, setRole] = useState(weakest);
   const choices: Choice[] = found
     .filter((item) => !entries.some((entry) => entry.id === item.id))
     .map((item) => ({
@@ -73,6 +74,7 @@ export function AccessList({
     const item = found.find((candidate) => candidate.id === chosen);
     if (item) change(item, role);
     setChosen("");
+    setRole(weakest); // the next member does not silently get the role of this one
   };
   const pendingRole = roles.find(([value]) => value === pending?.role);
   return (

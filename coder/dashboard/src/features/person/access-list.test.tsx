@@ -76,3 +76,11 @@ it("removes without confirmation, adds other groups directly", async () => {
   await waitFor(() => expect(changes).toEqual(["Everyone ", "staff use"]));
   expect(screen.getByText("Group, 3 members")).toBeVisible();
 });
+
+it("returns to the weakest role after each addition", async () => {
+  const changes = open([]);
+  await userEvent.selectOptions(screen.getByLabelText("Role"), "admin");
+  await add("staff");
+  await waitFor(() => expect(changes).toEqual(["staff admin"]));
+  expect(screen.getByLabelText("Role")).toHaveValue("use");
+});

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 
 import type { Workspace, WorkspaceAgent } from "../../api/types";
-import { AGENT_STATUS, healthProblemOf, isUnattached } from "./status";
+import { AGENT_STATUS, agentState, healthProblemOf, isUnattached } from "./status";
 
 const running = (...agents: WorkspaceAgent["status"][]) =>
   ({
@@ -41,4 +41,15 @@ it.each([
   const workspace = running(...agents);
   workspace.latest_build.has_external_agent = external;
   expect(isUnattached(workspace)).toBe(unattached);
+});
+
+it.each([
+  ["connecting", true, undefined, "Not attached", "idle"],
+  ["connecting", true, "2026-01-31T08:00:00Z", "Connecting", "busy"],
+  ["connecting", false, undefined, "Connecting", "busy"],
+  ["timeout", true, undefined, "Not attached", "warn"],
+  ["connected", true, "2026-01-31T08:00:00Z", "Connected", "good"],
+] as const)("%s, external %s, first connected %s: %s", (status, external, first, word, tone) => {
+  const agent = { status, ...(first ? { first_connected_at: first } : {}) };
+  expect(agentState(agent, external)).toEqual([word, tone]);
 });

@@ -24,6 +24,18 @@ export const AGENT_STATUS: Record<WorkspaceAgent["status"], readonly [word: stri
   timeout: ["Not attached", "warn"],
 };
 
+/**
+ * The state of an agent. No program runs on an external machine before its first connection: its
+ * agent is not "connecting".
+ */
+export function agentState(
+  agent: Pick<WorkspaceAgent, "status" | "first_connected_at">,
+  external: boolean,
+): readonly [word: string, tone: Tone] {
+  const absent = external && agent.status === "connecting" && !agent.first_connected_at;
+  return absent ? [AGENT_STATUS.timeout[0], "idle"] : AGENT_STATUS[agent.status];
+}
+
 export function isActive(workspace: Workspace): boolean {
   return ["pending", "running", "canceling"].includes(workspace.latest_build.job.status);
 }

@@ -1,21 +1,22 @@
 // An entry of the audit log: a sentence, and the changed values.
-import { ChevronRight } from "lucide-react";
-import { useId, useState } from "react";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
 
 import { usePermissions } from "../../api/permissions";
+import { organizations } from "../../api/queries/session";
 import type { AuditLog } from "../../api/types";
 import { useMe } from "../../features/session/useMe";
 import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
 import { Facts } from "../../ui/Card";
+import { DetailsRow, useDetails } from "../../ui/lists/DetailsRow";
 import { dateTime, timeOfDay } from "../../lib/time";
 import { changes, linkOf, ownerOf, program, sentence, words, type Change } from "./audit";
 import { useNames, withNames } from "./names";
 
 export function Entry({ entry }: { entry: AuditLog }) {
-  const [open, setOpen] = useState(false);
-  const id = useId();
+  const details = useDetails();
+  const several = (useQuery(organizations).data ?? []).length > 1;
   const lines = changes(entry.diff);
   const username = entry.user?.username ?? "";
   const failed = entry.status_code >= 400;
@@ -23,53 +24,14 @@ export function Entry({ entry }: { entry: AuditLog }) {
     ([, value]) => typeof value === "string" && value !== "",
   );
   return (
-    <li data-testid={`audit-log-row-${entry.id}`}>
-      <div className="flex items-start gap-3 px-4 py-2.5 hover:bg-hover/60">
-        <Avatar name={username || "?"} src={entry.user?.avatar_url} size="sm" />
-        <div className="min-w-0 flex-1">
-          <p className="[overflow-wrap:anywhere]">
-            <Sentence entry={entry} />
-            {ownerOf(entry) ? <> for {ownerOf(entry)}</> : null}
-            {entry.is_deleted ? <span className="text-muted"> (deleted)</span> : null}
-          </p>
-          <p className="text-sm text-muted [overflow-wrap:anywhere]">
-            <time dateTime={entry.time} title={dateTime(entry.time)}>
-              {timeOfDay(entry.time)}
-            </time>
-            {entry.ip ? <> · {entry.ip}</> : null}
-            {entry.user_agent ? (
-              <span title={entry.user_agent}> · {program(entry.user_agent)}</span>
-            ) : null}
-            {entry.organization && !entry.organization.name.startsWith("default") ? (
-              <span> · in {entry.organization.display_name || entry.organization.name}</span>
-            ) : null}
-          </p>
-        </div>
-        <Tag
-          tone={failed ? "bad" : "idle"}
-          title={failed ? "The request was rejected or failed." : "The request succeeded."}
-        >
-          {entry.status_code}
-        </Tag>
-        <button
-          type="button"
-          className="grid size-7 place-items-center rounded-md text-muted hover:bg-hover"
-          aria-expanded={open}
-          aria-controls={id}
-          aria-label={`Details of ${entry.description.replace("{user}", username).replace("{target}", entry.resource_target)}`}
-          onClick={() => setOpen(!open)}
-        >
-          <ChevronRight
-            className={`size-4 transition-transform duration-(--quick) ${open ? "rotate-90" : ""}`}
-            aria-hidden="true"
-          />
-        </button>
-      </div>
-      {open ? (
-        <div
-          id={id}
-          className="flex flex-col gap-4 border-t border-line bg-inset px-4 py-3.5 sm:pl-13"
-        >
+    <DetailsRow
+      {...details}
+      testId={`audit-log-row-${entry.id}`}
+      label={entry.description
+        .replace("{user}", username)
+        .replace("{target}", entry.resource_target)}
+      details={
+        <>
           {lines.length > 0 ? (
             <Diff lines={lines} diff={entry.diff} />
           ) : (
@@ -87,9 +49,36 @@ export function Entry({ entry }: { entry: AuditLog }) {
               ],
             ]}
           />
-        </div>
-      ) : null}
-    </li>
+        </>
+      }
+    >
+      <Avatar name={username || "?"} src={entry.user?.avatar_url} size="sm" />
+      <div className="min-w-0 flex-1">
+        <p className="[overflow-wrap:anywhere]">
+          <Sentence entry={entry} />
+          {ownerOf(entry) ? <> for {ownerOf(entry)}</> : null}
+          {entry.is_deleted ? <span className="text-muted"> (deleted)</span> : null}
+        </p>
+        <p className="text-sm text-muted [overflow-wrap:anywhere]">
+          <time dateTime={entry.time} title={dateTime(entry.time)}>
+            {timeOfDay(entry.time)}
+          </time>
+          {entry.ip ? <> · {entry.ip}</> : null}
+          {entry.user_agent ? (
+            <span title={entry.user_agent}> · {program(entry.user_agent)}</span>
+          ) : null}
+          {entry.organization && several ? (
+            <span> · in {entry.organization.display_name || entry.organization.name}</span>
+          ) : null}
+        </p>
+      </div>
+      <Tag
+        tone={failed ? "bad" : "idle"}
+        title={failed ? "The request was rejected or failed." : "The request succeeded."}
+      >
+        {entry.status_code}
+      </Tag>
+    </DetailsRow>
   );
 }
 

@@ -1,8 +1,8 @@
 // The job queue of an organization: finished, running and pending jobs, with a one-sentence reason
 // for each pending one.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { ChevronRight, ListChecks } from "lucide-react";
-import { useId, useState } from "react";
+import { ListChecks } from "lucide-react";
+import { useState } from "react";
 import { useSearchParams } from "react-router";
 
 import { patch } from "../../api/client";
@@ -17,6 +17,7 @@ import { Facts } from "../../ui/Card";
 import { Confirm } from "../../ui/Confirm";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
+import { DetailsRow, useDetails } from "../../ui/lists/DetailsRow";
 import { SelectField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
@@ -136,8 +137,7 @@ function Job({
   /** Show the first error of its log. */
   reasons: boolean;
 }) {
-  const [open, setOpen] = useState(first);
-  const id = useId();
+  const details = useDetails(first);
   const title = jobTitle(job);
   const link = jobLink(job, view.organization.name);
   const took =
@@ -145,63 +145,12 @@ function Job({
       ? Date.parse(job.completed_at) - Date.parse(job.started_at)
       : null;
   return (
-    <li data-testid={`job-${job.id}`}>
-      <div className="flex items-start gap-3 px-4 py-2.5">
-        <Avatar
-          name={job.metadata.template_name || job.metadata.template_version_name || title}
-          src={job.metadata.template_icon}
-          size="sm"
-          square
-        />
-        <div className="flex min-w-0 flex-1 items-start gap-x-3 max-sm:flex-col">
-          <div className="min-w-0 flex-1">
-            <p className="[overflow-wrap:anywhere]">
-              {link ? (
-                <TextLink to={link} className="text-text">
-                  {title}
-                </TextLink>
-              ) : (
-                <span className="font-medium">{title}</span>
-              )}
-            </p>
-            <p className="text-sm text-muted">
-              <Ago at={job.created_at} />
-              {took === null ? null : <>, took {duration(took)}</>}
-              {job.worker_name ? <>, by {job.worker_name}</> : null}
-            </p>
-            {job.status === "pending" ? (
-              <Reason organization={view.organization.id} job={job} />
-            ) : null}
-            {job.error ? (
-              <p className="mt-0.5 text-sm text-bad [overflow-wrap:anywhere]">{job.error}</p>
-            ) : null}
-            {reasons || open ? <JobErrors job={job} most={open ? undefined : 1} /> : null}
-          </div>
-          <div className="whitespace-nowrap">
-            <StatusText tone={JOB_TONES[job.status]} pulse={job.status === "running"}>
-              {JOB_WORDS[job.status]}
-            </StatusText>
-          </div>
-        </div>
-        <button
-          type="button"
-          className="grid size-7 place-items-center rounded-md text-muted hover:bg-hover"
-          aria-expanded={open}
-          aria-controls={id}
-          aria-label={`Details of ${title}`}
-          onClick={() => setOpen(!open)}
-        >
-          <ChevronRight
-            className={`size-4 transition-transform duration-(--quick) ${open ? "rotate-90" : ""}`}
-            aria-hidden="true"
-          />
-        </button>
-      </div>
-      {open ? (
-        <div
-          id={id}
-          className="flex flex-col gap-4 border-t border-line bg-inset px-4 py-3.5 sm:pl-13"
-        >
+    <DetailsRow
+      {...details}
+      testId={`job-${job.id}`}
+      label={title}
+      details={
+        <>
           {job.status === "pending" ? (
             <JobReasons organization={view.organization.id} job={job.id} home={view.home} />
           ) : null}
@@ -232,9 +181,48 @@ function Job({
             ]}
           />
           <Cancel job={job} />
+        </>
+      }
+    >
+      <Avatar
+        name={job.metadata.template_name || job.metadata.template_version_name || title}
+        src={job.metadata.template_icon}
+        size="sm"
+        square
+      />
+      <div className="flex min-w-0 flex-1 items-start gap-x-3 max-sm:flex-col">
+        <div className="min-w-0 flex-1">
+          <p className="[overflow-wrap:anywhere]">
+            {link ? (
+              <TextLink to={link} className="text-text">
+                {title}
+              </TextLink>
+            ) : (
+              <span className="font-medium">{title}</span>
+            )}
+          </p>
+          <p className="text-sm text-muted">
+            <Ago at={job.created_at} />
+            {took === null ? null : <>, took {duration(took)}</>}
+            {job.worker_name ? <>, by {job.worker_name}</> : null}
+          </p>
+          {job.status === "pending" ? (
+            <Reason organization={view.organization.id} job={job} />
+          ) : null}
+          {job.error ? (
+            <p className="mt-0.5 text-sm text-bad [overflow-wrap:anywhere]">{job.error}</p>
+          ) : null}
+          {reasons || details.open ? (
+            <JobErrors job={job} most={details.open ? undefined : 1} />
+          ) : null}
         </div>
-      ) : null}
-    </li>
+        <div className="whitespace-nowrap">
+          <StatusText tone={JOB_TONES[job.status]} pulse={job.status === "running"}>
+            {JOB_WORDS[job.status]}
+          </StatusText>
+        </div>
+      </div>
+    </DetailsRow>
   );
 }
 

@@ -1,6 +1,6 @@
 // The "New workspace" button with a template picker.
 import { useQuery } from "@tanstack/react-query";
-import { Plus, Search, Server } from "lucide-react";
+import { LayoutTemplate, Plus, Search, Server } from "lucide-react";
 import { useState } from "react";
 import { Link } from "react-router";
 
@@ -44,6 +44,7 @@ export function NewWorkspace() {
 
 function Picker({ onDone }: { onDone: () => void }) {
   const [text, setText] = useState("");
+  const may = usePermissions();
   const list = useQuery(templates());
   const needle = text.trim().toLowerCase();
   const matches = (list.data ?? []).filter(
@@ -81,6 +82,16 @@ function Picker({ onDone }: { onDone: () => void }) {
         </p>
       ) : null}
       <div className="border-t border-line p-1">
+        {may.createAnyTemplate && list.data?.length === 0 ? (
+          <Link
+            to="/templates/new"
+            onClick={onDone}
+            className="flex items-center gap-2 rounded-md px-2.5 py-2 text-sm font-medium hover:bg-hover"
+          >
+            <LayoutTemplate className="size-4 text-muted" aria-hidden="true" />
+            Create a template
+          </Link>
+        ) : null}
         <Link
           to="/workspaces/attach"
           onClick={onDone}

@@ -30,7 +30,7 @@ export function Pager({ page, size, total, stale, adjustable = false, onChange }
   });
   if (beyond) return null;
   const single = pages === 1 && page === 1;
-  if (single && !adjustable) return null;
+  if (total === 0 || (single && !adjustable)) return null;
   const compact = density === "compact";
   return (
     <nav
@@ -38,7 +38,7 @@ export function Pager({ page, size, total, stale, adjustable = false, onChange }
       className="mt-3 flex flex-wrap items-center justify-between gap-3 text-sm text-muted"
     >
       <span>
-        {total === 0 ? "0" : `${(page - 1) * size + 1}–${Math.min(page * size, total)}`} of {total}
+        {(page - 1) * size + 1}–{Math.min(page * size, total)} of {total}
       </span>
       {adjustable ? (
         <div className="mr-auto flex items-center gap-2">

@@ -29,3 +29,8 @@ it.each([
 ])("stays at page %d of a list of %d", (page, total) => {
   expect(show(page, total)).not.toHaveBeenCalled();
 });
+
+it("is not shown below an empty list, even an adjustable one", () => {
+  render(<Pager page={1} size={25} total={0} stale={false} adjustable onChange={vi.fn()} />);
+  expect(screen.queryByRole("navigation")).toBeNull();
+});

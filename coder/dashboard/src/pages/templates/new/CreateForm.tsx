@@ -253,27 +253,29 @@ export function CreateForm({
             <span className="mr-auto">
               <TagEditor tags={tags} onChange={setTags} />
             </span>
-            {form.busy && version ? (
-              <Button
-                icon={<Ban />}
-                onClick={() =>
-                  void cancel().catch((error: unknown) =>
-                    toast.failed("Failed to cancel the import", error),
-                  )
-                }
-              >
-                Cancel import
+            <div className="ml-auto flex gap-2">
+              {form.busy && version ? (
+                <Button
+                  icon={<Ban />}
+                  onClick={() =>
+                    void cancel().catch((error: unknown) =>
+                      toast.failed("Failed to cancel the import", error),
+                    )
+                  }
+                >
+                  Cancel import
+                </Button>
+              ) : source.back ? (
+                <Button disabled={form.busy} onClick={source.back.onBack}>
+                  {source.back.text}
+                </Button>
+              ) : (
+                <ButtonLink to="/templates/new">Cancel</ButtonLink>
+              )}
+              <Button type="submit" variant="primary" busy={form.busy} data-testid="create">
+                Create template
               </Button>
-            ) : source.back ? (
-              <Button disabled={form.busy} onClick={source.back.onBack}>
-                {source.back.text}
-              </Button>
-            ) : (
-              <ButtonLink to="/templates/new">Cancel</ButtonLink>
-            )}
-            <Button type="submit" variant="primary" busy={form.busy} data-testid="create">
-              Create template
-            </Button>
+            </div>
           </div>
         </Stack>
       </form>

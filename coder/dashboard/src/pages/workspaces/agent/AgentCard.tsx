@@ -52,7 +52,7 @@ export function AgentCard({
     >
       <header className="flex flex-wrap items-center gap-x-4 gap-y-2">
         <h2 className="text-lg font-semibold">{agent.name}</h2>
-        <AgentStatus agent={agent} />
+        <AgentStatus agent={agent} external={external} />
         <AgentLifecycle agent={agent} />
         <span className="text-sm text-muted">
           {agent.operating_system} · {agent.architecture}

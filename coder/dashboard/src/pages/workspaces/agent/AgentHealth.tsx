@@ -131,14 +131,18 @@ function Value({ value, age }: { value: LightValue; age: string }) {
       </dt>
       <dd className="flex min-w-0 flex-1 items-baseline gap-x-2">
         <span className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-2">
-          {value.value ? <span className="[overflow-wrap:anywhere]">{value.value}</span> : null}
+          {value.value ? (
+            <span className="[overflow-wrap:anywhere]">{value.value}</span>
+          ) : (
+            <span className="text-muted tabular-nums">{age}</span>
+          )}
           {value.status === "good" || isPending(value) ? null : (
             <StatusText tone={tone}>{word}</StatusText>
           )}
         </span>
         {/* Of constant width: the text changes every few seconds, and nothing below may move with
            it. */}
-        {age ? (
+        {age && value.value ? (
           <span className="min-w-18 shrink-0 text-right text-muted tabular-nums">{age}</span>
         ) : null}
       </dd>

@@ -2,15 +2,15 @@
 import { useLongLost } from "../../../api/connection";
 import type { WorkspaceAgent } from "../../../api/types";
 import { StatusText } from "../../../ui/Badge";
-import { AGENT_STATUS } from "../../../features/workspace/status";
+import { agentState } from "../../../features/workspace/status";
 
-export function AgentStatus({ agent }: { agent: WorkspaceAgent }) {
-  const [word, tone] = AGENT_STATUS[agent.status];
+export function AgentStatus({ agent, external }: { agent: WorkspaceAgent; external: boolean }) {
+  const [word, tone] = agentState(agent, external);
   const lost = useLongLost(); // the state may have changed since
   const ready = agent.status === "connected" && agent.lifecycle_state === "ready";
   return (
     <span data-testid="agent-status" data-status={agent.status} role="status">
-      <StatusText tone={lost ? "idle" : tone} pulse={!lost && agent.status === "connecting"}>
+      <StatusText tone={lost ? "idle" : tone} pulse={!lost && tone === "busy"}>
         <span data-testid={ready ? "agent-status-ready" : undefined}>
           {lost ? `Last known: ${word.toLowerCase()}` : word}
         </span>

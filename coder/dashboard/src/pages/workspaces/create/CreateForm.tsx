@@ -247,17 +247,19 @@ export function CreateForm({
                 {blocked}
               </p>
             ) : null}
-            <ButtonLink to="/workspaces">Cancel</ButtonLink>
-            <Button
-              type="submit"
-              variant="primary"
-              data-testid="create"
-              busy={form.busy}
-              disabled={blocked !== "" || !ready}
-              aria-describedby={blocked ? "create-blocked" : undefined}
-            >
-              Create workspace
-            </Button>
+            <div className="ml-auto flex gap-2">
+              <ButtonLink to="/workspaces">Cancel</ButtonLink>
+              <Button
+                type="submit"
+                variant="primary"
+                data-testid="create"
+                busy={form.busy}
+                disabled={blocked !== "" || !ready}
+                aria-describedby={blocked ? "create-blocked" : undefined}
+              >
+                Create workspace
+              </Button>
+            </div>
           </div>
         </Stack>
       </form>

@@ -1,5 +1,5 @@
 // The columns of the fleet's table.
-import { AGENT_STATUS } from "../../../features/workspace/status";
+import { agentState } from "../../../features/workspace/status";
 import { Ago } from "../../../ui/Ago";
 import { StatusText, type Tone } from "../../../ui/Badge";
 import type { Column } from "../../../ui/lists/DataTable";
@@ -59,7 +59,7 @@ export const COLUMNS: readonly Column<Machine>[] = [
     width: "13%",
     sort: ({ agent }) => agent.status,
     cell: ({ agent }) => {
-      const [word, tone] = AGENT_STATUS[agent.status];
+      const [word, tone] = agentState(agent, true);
       return (
         <>
           <StatusText tone={tone}>{word}</StatusText>

@@ -105,6 +105,25 @@ it("offers three ways to a user without workspaces", async () => {
   expect(screen.getByRole("link", { name: "Install the CLI" })).toBeVisible();
 });
 
+it.each([
+  [true, 1],
+  [false, 0],
+])("with permission %s, leads to the first template", async (allowed, times) => {
+  visit(ROUTES, "/home", {
+    "POST /api/v2/authcheck": ({ checks }: { checks: object }) =>
+      Object.fromEntries(
+        Object.keys(checks).map((name) => [name, name !== "createAnyTemplate" || allowed]),
+      ),
+    "GET /api/v2/users/me": { id: "ana", username: "ana" },
+    "GET /api/v2/workspaces": { workspaces: [], count: 0 },
+    "GET /api/v2/users/me/keys/tokens": [],
+    "GET /api/v2/templates": [],
+  });
+  await userEvent.click(await screen.findByRole("button", { name: "New workspace" }));
+  expect(await screen.findByText("There are no templates yet.")).toBeVisible();
+  expect(screen.queryAllByRole("link", { name: "Create a template" })).toHaveLength(times);
+});
+
 it("extends the deadline of a recent workspace", async () => {
   vi.useFakeTimers({ now: NOW, toFake: ["Date"] });
   const page = visit(ROUTES, "/home", {
