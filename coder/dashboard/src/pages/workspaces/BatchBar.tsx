@@ -156,6 +156,7 @@ export function BatchBar({ chosen, total, page, onSelectAll, onDone }: BatchBarP
         <div
           role="toolbar"
           aria-label="Selected workspaces"
+          data-bottom-actions
           className={cx(
             "fixed inset-x-3 bottom-3 z-30 mx-auto flex max-w-3xl flex-wrap items-center gap-2",
             "rounded-lg border border-accent/40 bg-raised px-3 py-2 shadow-raised lg:bottom-12",

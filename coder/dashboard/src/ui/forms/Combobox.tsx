@@ -6,6 +6,7 @@ import { useId, useState, type ReactNode } from "react";
 import { ChoiceOptions, useChoices, type Choice } from "./choices";
 import { describedBy, Field, INPUT } from "./Field";
 import { cx } from "../cx";
+import { keyOf } from "../keys";
 
 export type { Choice } from "./choices";
 
@@ -64,6 +65,11 @@ export function Combobox(props: ComboboxProps) {
             aria-describedby={describedBy(id, hint, problem)}
             disabled={disabled}
             data-testid={testId}
+            onKeyDown={(event) => {
+              if (!/^Arrow(Down|Up)$/.test(keyOf(event))) return;
+              event.preventDefault();
+              setOpen(true);
+            }}
             className={cx(INPUT, "flex h-8.5 items-center gap-2 text-left")}
           >
             {chosen?.icon}
@@ -121,7 +127,7 @@ export function ChoiceList({ id, value, options, onChange, onSearch }: ChoiceLis
         placeholder="Type to search"
         onKeyDown={choices.onKey}
         onChange={(event) => choices.search(event.target.value)}
-        className="h-9 w-full border-b border-line bg-transparent px-3 text-base outline-none"
+        className="h-9 w-full border-b border-line bg-transparent px-3 text-base underlined"
       />
       <ChoiceOptions id={id} value={value} choices={choices} onChange={onChange} />
     </>
