@@ -256,7 +256,7 @@ function MainNav() {
 }
 
 // Move the focus of keyboards and screen readers to the content of a new page, as a full page load
-// would; past the side navigation whose link was used.
+// would; past the side navigation if a link of a page led there.
 function useFocusOnNavigation() {
   const { pathname } = useLocation();
   const content = useRef<HTMLElement>(null);
@@ -266,8 +266,9 @@ function useFocusOnNavigation() {
     shown.current = pathname;
     applyFonts();
     const active = document.activeElement;
-    if (active?.closest("[data-side-links]"))
-      document.getElementById(SECTION)?.focus({ preventScroll: true });
+    const fromPage = active === document.body || active?.closest("[data-side-links]");
+    const section = fromPage ? document.getElementById(SECTION) : null;
+    if (section) section.focus({ preventScroll: true });
     else if (!content.current?.contains(active)) content.current?.focus({ preventScroll: true });
     window.scrollTo(0, 0);
   }, [pathname]);

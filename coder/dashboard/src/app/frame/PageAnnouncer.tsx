@@ -17,7 +17,12 @@ export function PageAnnouncer() {
       timer = window.setTimeout(() => {
         announced.current = pathname;
         watch.disconnect();
-        setTitle(document.title);
+        // Pages that share a title differ in their headings.
+        setTitle((last) =>
+          document.title === last
+            ? (document.querySelector("h1")?.textContent ?? last)
+            : document.title,
+        );
       }, SETTLED_MS);
     };
     const watch = new MutationObserver(wait);

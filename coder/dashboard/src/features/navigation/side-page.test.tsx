@@ -1,5 +1,7 @@
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
+import type { ReactNode } from "react";
+import { Link } from "react-router";
 import { expect, it, vi } from "vitest";
 
 import { SignedIn, visit } from "../../test/world";
@@ -17,42 +19,53 @@ const GROUPS = [
     ],
   },
 ];
-const Page = ({ name }: { name: string }) => (
+const Page = ({ name, children }: { name: string; children?: ReactNode }) => (
   <SidePage label="Settings" groups={GROUPS}>
     <h1>{name}</h1>
+    {children}
     <button type="button">Save {name}</button>
   </SidePage>
 );
 
-it("moves the focus past the navigation whose link was used", async () => {
-  visit(
-    [
+it.each(["Two", "Create two"])(
+  "moves the focus past the navigation by the link %s",
+  async (link) => {
+    visit(
+      [
+        {
+          element: <SignedIn />,
+          children: [
+            {
+              path: "/settings/one",
+              element: (
+                <Page name="first">
+                  <Link to="/settings/two">Create two</Link>
+                </Page>
+              ),
+            },
+            { path: "/settings/two", element: <Page name="second" /> },
+          ],
+        },
+      ],
+      "/settings/one",
       {
-        element: <SignedIn />,
-        children: [
-          { path: "/settings/one", element: <Page name="first" /> },
-          { path: "/settings/two", element: <Page name="second" /> },
-        ],
+        "GET /api/v2/users/me": {
+          id: "u",
+          username: "ana",
+          email: "",
+          organization_ids: [],
+          roles: [],
+        },
       },
-    ],
-    "/settings/one",
-    {
-      "GET /api/v2/users/me": {
-        id: "u",
-        username: "ana",
-        email: "",
-        organization_ids: [],
-        roles: [],
-      },
-    },
-  );
-  (await screen.findByRole("link", { name: "Two" })).focus();
-  await userEvent.keyboard("{Enter}");
-  await screen.findByRole("heading", { name: "second" });
-  await waitFor(() => expect(document.getElementById(SECTION)).toHaveFocus());
-  await userEvent.tab();
-  expect(screen.getByRole("button", { name: "Save second" })).toHaveFocus();
-});
+    );
+    (await screen.findByRole("link", { name: link })).focus();
+    await userEvent.keyboard("{Enter}");
+    await screen.findByRole("heading", { name: "second" });
+    await waitFor(() => expect(document.getElementById(SECTION)).toHaveFocus());
+    await userEvent.tab();
+    expect(screen.getByRole("button", { name: "Save second" })).toHaveFocus();
+  },
+);
 
 it("begins with a link past the navigation", async () => {
   visit([{ path: "/settings/one", element: <Page name="first" /> }], "/settings/one", {});

@@ -87,6 +87,7 @@ export function WorkspacesPage() {
   const [others, setOthers] = useState<readonly Workspace[]>([]); // of other pages, after "select all"
   const known = unique([...(list.data?.workspaces ?? []), ...others]);
   const chosen = known.filter((workspace) => selected[workspace.id]);
+  const [actions, setActions] = useState<HTMLElement | null>(null);
   const [acting, setActing] = useState(false); // stays: a dialog of the bar outlives the selection
   if (chosen.length > 0 && !acting) setActing(true);
   // Another search is another list: the selection is cleared so that nothing applies to unseen rows.
@@ -127,6 +128,7 @@ export function WorkspacesPage() {
       {acting ? (
         <Suspense fallback={null}>
           <BatchBar
+            place={actions}
             chosen={chosen}
             total={result?.count ?? 0}
             page={result?.workspaces.length ?? 0}
@@ -153,6 +155,7 @@ export function WorkspacesPage() {
           empty={<NoWorkspaces filtered={filter !== MINE && filter !== ""} />}
         />
       ) : null}
+      <div ref={setActions} />
       {result ? (
         <Pager
           page={page}

@@ -3,6 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { useState, type ReactNode } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
+import { Combobox } from "../forms/Combobox";
 import { keepFocus } from "./kept-focus";
 
 let stop = (): void => undefined;
@@ -110,6 +111,31 @@ it("goes to the content of a page without another control", async () => {
   screen.getByRole("button", { name: "Press" }).focus();
   await userEvent.keyboard("{Enter}");
   await waitFor(() => expect(screen.getByRole("main")).toHaveFocus());
+});
+
+it("moves on from a popup whose button was disabled by its choice", async () => {
+  function Choose() {
+    const [chosen, setChosen] = useState("");
+    return (
+      <main id="content" tabIndex={-1}>
+        <Combobox
+          label="Language"
+          value=""
+          disabled={chosen !== ""}
+          options={[{ value: "go", text: "Go" }]}
+          onChange={setChosen}
+        />
+        {other("Remove Go")}
+        <footer>{other("Elsewhere")}</footer>
+      </main>
+    );
+  }
+  render(<Choose />);
+  screen.getByRole("combobox").focus();
+  await userEvent.keyboard("{ArrowDown}");
+  await screen.findByRole("searchbox");
+  await userEvent.keyboard("{Enter}");
+  await waitFor(() => expect(screen.getByRole("button", { name: "Remove Go" })).toHaveFocus());
 });
 
 it("returns to a control that was disabled for a moment", async () => {

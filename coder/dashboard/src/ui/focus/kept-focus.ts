@@ -58,6 +58,16 @@ function placeOf(element: Node, changes: readonly MutationRecord[]): Place | nul
   return place?.parent.isConnected ? place : null;
 }
 
+/** Return the control to focus after one that was at the place; null for the page's content. */
+function successor(place: Place | null): HTMLElement | null {
+  if (place?.parent.isConnected && place.parent !== document.body)
+    return nextControl(place) ?? (place.parent.closest("main") ? null : focusOrigin());
+  // A popup, or a place that is gone: its button, or what follows a button that is disabled now.
+  const origin = focusOrigin();
+  if (!origin?.parentElement || isUsable(origin)) return origin;
+  return nextControl({ parent: origin.parentElement, before: origin });
+}
+
 /** Keep the keyboard's place on this document. Return a function that stops it. */
 export function keepFocus(): () => void {
   let last: HTMLElement | null = null;
@@ -82,9 +92,7 @@ export function keepFocus(): () => void {
   const settle = (place: Place | null) => {
     window.clearTimeout(pending);
     pending = window.setTimeout(() => {
-      if (!nothingFocused()) return;
-      const next = place?.parent.isConnected ? nextControl(place) : null;
-      returnFocus(next ?? (place?.parent.closest("main") ? null : focusOrigin()));
+      if (nothingFocused()) returnFocus(successor(place));
     }, AFTER_LIBRARIES_MS);
   };
   const watch = new MutationObserver((changes) => {
