@@ -333,6 +333,8 @@ def test_workspace_create_use_delete(page: Page, context: BrowserContext) -> Non
     expect(terminal.get_by_role("search")).to_contain_text("1 of 1")
     terminal.keyboard.press("Escape")
     expect(terminal.get_by_role("search")).to_have_count(0)
+    terminal.keyboard.press("Control+Shift+L")
+    expect(terminal.get_by_role("link", name="ana-admin/made-here")).to_be_focused()
     for size in TERMINAL_SIZES:
         terminal.set_viewport_size(size)  # type: ignore[arg-type]
         assert excess(terminal, _LEFT_OUT) <= 0, (size, terminal.evaluate(_ROWS))

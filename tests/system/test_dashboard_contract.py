@@ -29,8 +29,9 @@ from tests.kit.dashboard.browser import (
     settled,
     visitor,
 )
+from tests.kit.dashboard.keyboard import walk
 from tests.kit.dashboard.link_crawler import DASHBOARD, route_of, routes
-from tests.kit.dashboard.pages import CONTRACT, NO_ACCOUNT, Names, Showcase, Visit, names, session
+from tests.kit.dashboard.pages import CONTRACT, NO_ACCOUNT, PAGES, Names, Showcase, Visit, names, session
 from tests.kit.server.server_process import Loopback
 
 MISSED_MS = 3_000
@@ -239,6 +240,32 @@ def test_phone_check_covers_every_table(tables: set[str]) -> None:
     written = {label for text in sources for label in re.findall(r'<DataTable\s+label="([^"]+)"', text)}
     assert sorted(written - tables - set(NOT_VISITED)) == []
     assert sorted(set(NOT_VISITED) - written) == [], "reasons for tables that no longer exist"
+
+
+BY_KEYBOARD = (
+    "ana /@ana/whole.main/terminal",
+    "ana /templates/everything/versions/{version}/edit",
+    "ana /deployment/users",
+)
+"""Pages of each run: the two whose text fields keep Tab, and one with a side navigation and a table."""
+
+
+@pytest.mark.parametrize(
+    "visit",
+    [
+        pytest.param(visit, marks=[] if str(visit) in BY_KEYBOARD else [pytest.mark.soak])
+        for visit in PAGES
+        if visit.who != "first"
+    ],
+    ids=str,
+)
+def test_tab_reaches_every_control(tabs: Tabs, page_names: Names, visit: Visit) -> None:
+    page = tabs.of(visit.who).page
+    page.goto(page_names.filled(visit.page))
+    settled(page)
+    way = walk(page)
+    assert way.stops != ()
+    assert way.faults == ()
 
 
 HARMED = """() => [

@@ -1,5 +1,6 @@
 // Providers and the router. Routes are in routes/, one file per area.
 import { QueryClientProvider } from "@tanstack/react-query";
+import { useEffect } from "react";
 import {
   createBrowserRouter,
   Outlet,
@@ -10,14 +11,18 @@ import {
 
 import { CrashPage } from "./CrashPage";
 import { bareRoutes, framedRoutes, openRoutes, openFramedRoutes } from "./routes";
+import { FocusTitle } from "../ui/focus/FocusTitle";
+import { keepFocus } from "../ui/focus/kept-focus";
 import { Loading } from "../ui/Loading";
 import { Toasts } from "../ui/toast";
+import { PageAnnouncer } from "./frame/PageAnnouncer";
 import { Public, SignedIn } from "./guards";
 import { queries } from "./query-client";
 import { useTheme } from "../features/appearance/theme";
 
 function Root() {
   useTheme();
+  useEffect(keepFocus, []);
   const navigation = useNavigation();
   return (
     <>
@@ -27,7 +32,9 @@ function Root() {
         </div>
       ) : null}
       <Outlet />
+      <PageAnnouncer />
       <Toasts />
+      <FocusTitle />
     </>
   );
 }

@@ -3,6 +3,7 @@
 import type { ReactNode } from "react";
 
 import { cx } from "./cx";
+import { Hint } from "./Hint";
 
 export type Tone = "good" | "warn" | "bad" | "busy" | "idle" | "accent";
 
@@ -80,8 +81,8 @@ export function Tag({
   icon?: ReactNode;
 }) {
   return (
-    <span
-      title={title}
+    <Hint
+      text={title}
       className={cx(
         "inline-flex max-w-full items-center gap-1 rounded-sm px-1.5 py-px text-xs font-medium [&_svg]:size-3",
         SOFT[tone],
@@ -89,7 +90,7 @@ export function Tag({
     >
       {icon}
       <span className="truncate">{children}</span>
-    </span>
+    </Hint>
   );
 }
 

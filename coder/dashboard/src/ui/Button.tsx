@@ -1,7 +1,13 @@
 // Buttons, and links that look like buttons. A busy button keeps its width and announces that it is
 // busy.
 import { Slot } from "radix-ui";
-import type { ButtonHTMLAttributes, ReactNode, Ref } from "react";
+import {
+  useState,
+  type ButtonHTMLAttributes,
+  type FocusEvent,
+  type ReactNode,
+  type Ref,
+} from "react";
 import { Link, type LinkProps } from "react-router";
 
 import { cx } from "./cx";
@@ -59,16 +65,56 @@ export function Button({
       </Slot.Root>
     );
   return (
-    <button
-      type="button"
+    <Pressed
       className={buttonClass(look, size, className)}
-      disabled={disabled === true || busy}
-      aria-busy={busy || undefined}
+      off={disabled === true || busy}
+      busy={busy}
       {...rest}
     >
       {busy ? <Spinner /> : icon}
       {children}
-    </button>
+    </Pressed>
+  );
+}
+
+/** No press of the keyboard or a pointer reaches it. */
+const INERT = {
+  onClick: (event: { preventDefault: () => void }) => event.preventDefault(),
+  onPointerDown: undefined,
+  onKeyDown: undefined,
+};
+
+/**
+ * A button that is disabled while it has the focus keeps it, and one that gives its reason as its
+ * title can get it: a browser takes the focus from a disabled button, so that the keyboard loses its
+ * place and a screen reader says nothing.
+ */
+function Pressed({
+  off,
+  busy,
+  onFocus,
+  onBlur,
+  ...rest
+}: Omit<ButtonProps, "variant" | "size" | "icon" | "disabled"> & { off: boolean; busy: boolean }) {
+  const [focused, setFocused] = useState(false);
+  const explained = Boolean(rest.title) && rest.title !== rest["aria-label"];
+  const reachable = off && (focused || explained);
+  return (
+    <button
+      type="button"
+      disabled={off && !reachable}
+      aria-busy={busy || undefined}
+      onFocus={(event: FocusEvent<HTMLButtonElement>) => {
+        setFocused(true);
+        onFocus?.(event);
+      }}
+      onBlur={(event: FocusEvent<HTMLButtonElement>) => {
+        setFocused(false);
+        onBlur?.(event);
+      }}
+      {...rest}
+      {...(reachable ? { "aria-disabled": true, ...INERT } : {})}
+    />
   );
 }
 

@@ -5,7 +5,7 @@ import { useRef, type ReactNode } from "react";
 
 import { IconButton } from "./Button";
 import { cx } from "./cx";
-import { useFocusReturn } from "./focus-return";
+import { useFocusReturn } from "./focus/focus-return";
 
 interface DialogProps {
   open: boolean;

@@ -1,14 +1,15 @@
 // A menu behind a button. Items are links or actions; an unavailable one is disabled with its
 // reason.
 import { DropdownMenu } from "radix-ui";
-import type { ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { Link } from "react-router";
 
 import { cx } from "./cx";
+import { keyOf } from "./keys";
 
 const ITEM = cx(
   "flex w-full items-center gap-2.5 rounded-md px-2.5 py-1.5 text-base",
-  "outline-none data-disabled:opacity-50 data-highlighted:bg-hover [&_svg]:size-4",
+  "outline-none data-disabled:opacity-50 data-highlighted:marked [&_svg]:size-4",
   "[&_svg]:shrink-0 [&_svg]:text-muted",
 );
 
@@ -25,11 +26,14 @@ export function Menu({
   label?: string;
   onOpen?: () => void;
 }) {
+  const [open, setOpen] = useState(false);
   return (
     <DropdownMenu.Root
       modal={false}
-      onOpenChange={(open) => {
-        if (open) onOpen?.();
+      open={open}
+      onOpenChange={(next) => {
+        setOpen(next);
+        if (next) onOpen?.();
       }}
     >
       <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
@@ -39,6 +43,9 @@ export function Menu({
           sideOffset={6}
           collisionPadding={8}
           aria-label={label}
+          onKeyDown={(event) => {
+            if (keyOf(event) === "Tab") setOpen(false); // the library ignores it
+          }}
           className={cx(
             "z-50 max-h-(--radix-dropdown-menu-content-available-height) min-w-48 max-w-80",
             "animate-appear overflow-y-auto rounded-lg border border-line bg-raised p-1",

@@ -13,7 +13,7 @@ import type { Organization, Template } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { templatePath } from "../../features/template/paths";
 import { cx } from "../../ui/cx";
-import { useFocusReturnOnUnmount } from "../../ui/focus-return";
+import { useFocusReturnOnUnmount } from "../../ui/focus/focus-return";
 import { RightsOfList } from "../../pages/workspaces/rights";
 import { ACTIONS, MAIN } from "./nav";
 import { PaletteActions } from "./PaletteActions";
@@ -26,7 +26,7 @@ import { ADMIN } from "./nav-admin";
 import { DEPLOYMENT } from "../../pages/deployment/nav";
 
 const ITEM =
-  "flex cursor-pointer items-center gap-2.5 rounded-md px-2.5 py-2 data-[selected=true]:bg-hover";
+  "flex cursor-pointer items-center gap-2.5 rounded-md px-2.5 py-2 data-[selected=true]:marked";
 // Hide a heading that has no items.
 const GROUP = cx(
   "not-has-[[cmdk-item]]:hidden [&_[cmdk-group-heading]]:px-2.5",
@@ -151,7 +151,7 @@ export function CommandPalette({
           if (list.current) list.current.scrollTop = 0;
         }}
         placeholder="Search, or type a command such as: stop my-workspace"
-        className="h-12 w-full border-b border-line bg-transparent px-4 text-lg outline-none"
+        className="h-12 w-full border-b border-line bg-transparent px-4 text-lg underlined"
       />
       <Command.List ref={list} className="max-h-[50vh] overflow-y-auto p-1.5">
         <Command.Empty className="px-3 py-6 text-center text-muted">

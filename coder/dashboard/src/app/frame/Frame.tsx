@@ -12,10 +12,12 @@ import type { User } from "../../api/types";
 import { safeImage } from "../../ui/Avatar";
 import { Button, ButtonLink, IconButton } from "../../ui/Button";
 import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
+import { SkipLink } from "../../ui/SkipLink";
+import { SECTION } from "../../features/navigation/section";
 import { Announcements } from "../../features/appearance/Announcements";
 import { applyFonts, loadFonts } from "../../features/appearance/fonts";
 import { cx } from "../../ui/cx";
-import { focusOrigin } from "../../ui/focus-return";
+import { focusOrigin } from "../../ui/focus/focus-return";
 import { FrameExtras } from "./FrameExtras";
 import { MAIN } from "./nav";
 import { ADMIN, isAdminPage } from "./nav-admin";
@@ -58,12 +60,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
   useShortcuts(user !== null, openPalette, () => setHelp(true));
   return (
     <>
-      <a
-        className="absolute -left-[999px] z-60 rounded-md bg-raised px-4 py-2 shadow-raised focus:top-3 focus:left-4"
-        href="#content"
-      >
-        Skip to content
-      </a>
+      <SkipLink to="content">Skip to content</SkipLink>
       <Announcements />
       <header className="sticky top-0 z-30 border-b border-line bg-surface">
         <div className="mx-auto flex h-13 w-full max-w-(--page) items-center gap-2 px-4 sm:px-6">
@@ -140,7 +137,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
         </Link>
       </footer>
       {bar ? (
-        <div className="min-h-8 max-sm:min-h-28 lg:sticky lg:bottom-0">
+        <div data-bottom-bar className="min-h-8 max-sm:min-h-28 lg:sticky lg:bottom-0">
           {quiet ? (
             <Suspense fallback={null}>
               <DeploymentBar />
@@ -259,7 +256,7 @@ function MainNav() {
 }
 
 // Move the focus of keyboards and screen readers to the content of a new page, as a full page load
-// would.
+// would; past the side navigation if a link of a page led there.
 function useFocusOnNavigation() {
   const { pathname } = useLocation();
   const content = useRef<HTMLElement>(null);
@@ -268,8 +265,11 @@ function useFocusOnNavigation() {
     if (shown.current === pathname) return;
     shown.current = pathname;
     applyFonts();
-    if (!content.current?.contains(document.activeElement))
-      content.current?.focus({ preventScroll: true });
+    const active = document.activeElement;
+    const fromPage = active === document.body || active?.closest("[data-side-links]");
+    const section = fromPage ? document.getElementById(SECTION) : null;
+    if (section) section.focus({ preventScroll: true });
+    else if (!content.current?.contains(active)) content.current?.focus({ preventScroll: true });
     window.scrollTo(0, 0);
   }, [pathname]);
   return content;

@@ -1,15 +1,20 @@
 // All keyboard shortcuts and the palette's commands. Opens with "?".
+import { setSingleKeys, useSingleKeys } from "../../features/appearance/single-keys";
 import { Button } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
+import { Checkbox } from "../../ui/forms/Toggle";
 import { MAIN } from "./nav";
 
 const KEYS: readonly (readonly [keys: string, effect: string])[] = [
   ["Ctrl K or ⌘ K", "Search and commands"],
   ["/", "Search this page"],
+  ["j, k", "Go to the next or previous row of a table"],
   ...MAIN.map(({ key, text }) => [`g ${key}`, `Go to ${text}`] as const),
   ["g i", "Go to the inbox"],
   ["?", "Show this list"],
   ["Ctrl Shift F or ⌘ F", "Search the terminal (in a terminal)"],
+  ["Ctrl Shift L", "Leave the terminal (in a terminal)"],
+  ["Esc, then Tab", "Leave the code editor (in a code editor)"],
 ];
 const COMMANDS: readonly (readonly [words: string, effect: string])[] = [
   ["start NAME, stop NAME, restart NAME", "Build the workspace"],
@@ -22,6 +27,7 @@ const COMMANDS: readonly (readonly [words: string, effect: string])[] = [
 ];
 
 export function ShortcutSheet({ onClose }: { onClose: () => void }) {
+  const singleKeys = useSingleKeys();
   return (
     <Dialog
       open
@@ -30,6 +36,14 @@ export function ShortcutSheet({ onClose }: { onClose: () => void }) {
       actions={<Button onClick={onClose}>Close</Button>}
     >
       <List label="Shortcuts" items={KEYS} />
+      <div className="mt-3">
+        <Checkbox
+          label="Use single keys as shortcuts"
+          hint="Turn off if speech input or another program types them unintentionally. Kept in this browser; this list is in the user menu."
+          checked={singleKeys}
+          onChange={setSingleKeys}
+        />
+      </div>
       <h3 className="mt-4 mb-1 font-medium">Commands in the search (Ctrl K)</h3>
       <List label="Commands" items={COMMANDS} />
     </Dialog>

@@ -1,8 +1,9 @@
-// Keys that work on every page: Ctrl/Cmd+K for the palette, "/" for the page's search, "g" and a
-// letter for pages, "?" for the list of all.
+// Keys that work on every page: Ctrl/Cmd+K for the palette, "/" for the page's search, "j" and "k" for
+// the rows of its tables, "g" and a letter for pages, "?" for the list of all.
 import { useEffect, useRef } from "react";
 import { useNavigate } from "react-router";
 
+import { singleKeysAreOn } from "../../features/appearance/single-keys";
 import { MAIN } from "./nav";
 
 const PLACES: Record<string, string> = {
@@ -29,9 +30,12 @@ export function useShortcuts(active: boolean, openPalette: () => void, openHelp:
         return;
       }
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      if (!singleKeysAreOn()) return;
       const path = PLACES[event.key];
       if (path && performance.now() - pressed < SECOND_KEY_MS) void navigate(path);
       else if (event.key === "?") help.current();
+      else if (event.key === "j") goToRow(1);
+      else if (event.key === "k") goToRow(-1);
       else if (event.key === "/") {
         const search = document.querySelector<HTMLInputElement>("main input[data-shortcut='/']");
         if (search) {
@@ -47,11 +51,28 @@ export function useShortcuts(active: boolean, openPalette: () => void, openHelp:
   }, [active, navigate]);
 }
 
+/**
+ * Focus the link of the next or previous row of the page's tables: a row has many controls, through
+ * which Tab would lead.
+ */
+function goToRow(step: 1 | -1): void {
+  const rows = [...document.querySelectorAll("main tbody tr")].flatMap((row) => {
+    const target =
+      row.querySelector<HTMLElement>("a[href]") ??
+      row.querySelector<HTMLElement>("button:enabled, input:enabled");
+    return target ? [{ row, target }] : [];
+  });
+  const at = rows.findIndex(({ row }) => row.contains(document.activeElement));
+  rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : at + step]?.target.focus();
+}
+
+const TICKED = "input:is([type=checkbox], [type=radio])";
+
 function isTyping(target: EventTarget | null): boolean {
   return (
     target instanceof HTMLElement &&
     (target.isContentEditable ||
-      /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) ||
+      (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) && !target.matches(TICKED)) ||
       target.closest(".xterm, .cm-editor, [role=menu], [role=dialog]") !== null)
   );
 }

@@ -4,6 +4,8 @@ import { NavLink, useLocation, useNavigate } from "react-router";
 
 import { cx } from "../../ui/cx";
 import { SelectField } from "../../ui/forms/Field";
+import { SkipLink } from "../../ui/SkipLink";
+import { SECTION } from "./section";
 import { useReachable } from "./useReachable";
 import type { NavItem } from "./nav-item";
 
@@ -39,10 +41,11 @@ export function SidePage({ label, groups, head, children }: SidePageProps) {
       </>
     ); // a user who may see only this page needs no navigation
   return (
-    <div className="grid grid-cols-[13.5rem_minmax(0,1fr)] items-start gap-x-10 gap-y-4 max-md:grid-cols-1">
+    <div className="relative grid grid-cols-[13.5rem_minmax(0,1fr)] items-start gap-x-10 gap-y-4 max-md:grid-cols-1">
+      <SkipLink to={SECTION}>Skip the side navigation</SkipLink>
       <div className="md:sticky md:top-20">
         {head ? <div className="mb-4">{head}</div> : null}
-        <nav aria-label={label} className="flex flex-col gap-4 max-md:hidden">
+        <nav aria-label={label} data-side-links className="flex flex-col gap-4 max-md:hidden">
           {shown.map((group, index) => (
             <div key={group.title ?? index}>
               {group.title ? (
@@ -87,7 +90,9 @@ export function SidePage({ label, groups, head, children }: SidePageProps) {
           />
         </div>
       </div>
-      <div className="min-w-0 [--narrow:0]">{children}</div>
+      <div id={SECTION} tabIndex={-1} data-focus-quiet className="min-w-0 [--narrow:0]">
+        {children}
+      </div>
     </div>
   );
 }

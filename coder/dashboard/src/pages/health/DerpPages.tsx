@@ -12,6 +12,7 @@ import { YesNo } from "./PartPages";
 import { SectionPage } from "./SectionPage";
 import { rounded, TONES, WORDS } from "./sections";
 import { countedAtStart } from "../../lib/words";
+import { Hint } from "../../ui/Hint";
 
 type Regions = Record<string, DERPRegionReport>;
 
@@ -67,9 +68,9 @@ export function DerpPage() {
             items={FLAGS.map(
               ([name, text, hint]) =>
                 [
-                  <span key={name} title={hint}>
+                  <Hint key={name} text={hint}>
                     {text}
-                  </span>,
+                  </Hint>,
                   <YesNo key={name} yes={part.netcheck?.[name] as boolean | null} />,
                 ] as const,
             )}

@@ -23,6 +23,7 @@ import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { CreateProxy } from "./CreateProxy";
 import { latencyTone, measure } from "../../features/proxy/latency";
+import { Hint } from "../../ui/Hint";
 
 const STATUS: Record<string, readonly [Tone, string]> = {
   ok: ["good", "Healthy"],
@@ -192,12 +193,12 @@ function Latency({ ms }: { ms: number | null | undefined }) {
   if (ms === undefined) return <span className="text-muted">…</span>;
   if (ms === null)
     return (
-      <span
+      <Hint
         className="text-muted"
-        title="Latency unknown: this browser cannot reach the proxy, or blocks it because it uses HTTP."
+        text="Latency unknown: this browser cannot reach the proxy, or blocks it because it uses HTTP."
       >
         -
-      </span>
+      </Hint>
     );
   return <StatusText tone={latencyTone(ms)}>{Math.max(1, Math.round(ms))} ms</StatusText>;
 }

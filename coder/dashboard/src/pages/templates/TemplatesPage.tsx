@@ -21,6 +21,7 @@ import { duration } from "../../lib/time";
 import { useTitle } from "../../ui/title";
 import { templatePath } from "../../features/template/paths";
 import { usedBy } from "../../lib/words";
+import { Hint } from "../../ui/Hint";
 
 const PRESETS = [
   ["All templates", "deprecated:false"],
@@ -110,9 +111,9 @@ function Create({ template }: { template: Template }) {
   if (template.deprecated) return null;
   if (mayCreate === false)
     return (
-      <span className="text-sm text-muted" title={NO_WORKSPACES}>
+      <Hint className="text-sm text-muted" text={NO_WORKSPACES}>
         View only
-      </span>
+      </Hint>
     );
   return mayCreate ? (
     <ButtonLink

@@ -2,7 +2,7 @@
 // address.
 import { useQuery } from "@tanstack/react-query";
 import { Search } from "lucide-react";
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useId, useMemo, useRef, useState } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 
 import { ApiError } from "../../api/client";
@@ -54,6 +54,8 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
   const [state, setState] = useState<TerminalState>("connecting");
   const [attempt, setAttempt] = useState(0);
   const [searching, setSearching] = useState(false);
+  const first = useRef<HTMLAnchorElement>(null);
+  const leaveHint = useId();
   const request = useRequest(agent);
   // The confirmed command. An application's own command has to match the template, which may change
   // while the page is open.
@@ -68,10 +70,13 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
     <main data-fills-window className="flex h-dvh min-h-0 flex-none flex-col overflow-hidden bg-bg">
       <h1 className="sr-only">Terminal of {workspace.name}</h1>
       <header className="flex items-center gap-3 border-b border-line bg-surface px-3 py-1.5 text-sm">
-        <Link to={home} className="font-medium hover:underline">
+        <Link ref={first} to={home} className="font-medium hover:underline">
           {workspace.owner_name}/{workspace.name}
         </Link>
         <span className="text-muted">{agent?.name}</span>
+        <span id={leaveHint} className="text-xs text-faint pointer-coarse:hidden">
+          Ctrl+Shift+L leaves the terminal
+        </span>
         <span
           role="status"
           data-testid="terminal-status"
@@ -156,6 +161,8 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
           onState={setState}
           searching={searching}
           onSearching={setSearching}
+          onLeave={() => first.current?.focus()}
+          leaveHint={leaveHint}
         />
       ) : null}
       {allowed || confirming ? null : (

@@ -34,6 +34,10 @@ interface TerminalViewProps {
   onState: (state: TerminalState) => void;
   searching: boolean;
   onSearching: (searching: boolean) => void;
+  /** Moves the focus out of the terminal, which keeps Tab for its programs. */
+  onLeave: () => void;
+  /** The id of the text that says how to leave. */
+  leaveHint: string;
 }
 
 export function TerminalView({
@@ -43,6 +47,8 @@ export function TerminalView({
   onState,
   searching,
   onSearching,
+  onLeave,
+  leaveHint,
 }: TerminalViewProps) {
   const box = useRef<HTMLDivElement>(null);
   const font = useQuery(myAppearance).data?.terminal_font ?? "";
@@ -53,10 +59,12 @@ export function TerminalView({
   const [refused, setRefused] = useState<string | null>(null);
   const onStateRef = useRef(onState);
   const open = useRef(onSearching);
+  const leave = useRef(onLeave);
   const links = useRef({ host, workspace, agent });
   useEffect(() => {
     onStateRef.current = onState;
     open.current = onSearching;
+    leave.current = onLeave;
     links.current = { host, workspace, agent };
   });
   const terminal = useRef<{ screen: Terminal; fit: FitAddon } | null>(null);
@@ -102,13 +110,19 @@ export function TerminalView({
     const finder = new SearchAddon();
     screen.loadAddon(finder);
     screen.attachCustomKeyEventHandler((event) => {
-      if (!isSearchKey(event)) return true;
+      const act = isSearchKey(event)
+        ? () => open.current(true)
+        : isLeaveKey(event)
+          ? leave.current
+          : null;
+      if (act === null) return true;
       event.preventDefault();
-      if (event.type === "keydown") open.current(true);
+      if (event.type === "keydown") act();
       return false;
     });
     setSearch(finder);
     screen.open(element);
+    screen.textarea?.setAttribute("aria-describedby", leaveHint);
     void drawBy(screen);
     fit.fit();
     screen.focus();
@@ -136,7 +150,7 @@ export function TerminalView({
       terminal.current = null;
       screen.dispose();
     };
-  }, [agent.id, request, baseUrl, ready]);
+  }, [agent.id, request, baseUrl, ready, leaveHint]);
   // The padding is on an outer element: FitAddon counts an element's padding as room for rows.
   return (
     <>
@@ -207,6 +221,8 @@ function openLink(
   } else window.open(address, "_blank", "noreferrer");
 }
 
+const isLeaveKey = ({ key, altKey, ctrlKey, shiftKey, metaKey }: KeyboardEvent): boolean =>
+  key.toLowerCase() === "l" && ctrlKey && shiftKey && !altKey && !metaKey;
 /** Ctrl+F belongs to the programs in the terminal; Cmd+F is free on a Mac. */
 const isSearchKey = ({ key, altKey, ctrlKey, shiftKey, metaKey }: KeyboardEvent): boolean =>
   key.toLowerCase() === "f" && !altKey && ((ctrlKey && shiftKey) || metaKey);

@@ -8,8 +8,11 @@ import { TerminalPage } from "./TerminalPage";
 
 // xterm draws with APIs that jsdom lacks: the test checks the command it was given.
 vi.mock("./TerminalView", () => ({
-  TerminalView: ({ request }: { request: TerminalRequest }) => (
-    <p>{`runs: ${request.command || "a shell"}`}</p>
+  TerminalView: (props: { request: TerminalRequest; onLeave: () => void; leaveHint: string }) => (
+    <>
+      <p>{`runs: ${props.request.command || "a shell"}`}</p>
+      <textarea aria-label="Input" aria-describedby={props.leaveHint} onKeyDown={props.onLeave} />
+    </>
   ),
 }));
 
@@ -82,3 +85,12 @@ it.each(["button", "Escape"])(
     expect(await screen.findByRole("dialog", { name: "Run command?" })).toHaveTextContent("rm");
   },
 );
+
+it("says how to leave the terminal, and goes to the page's first link", async () => {
+  open("");
+  const input = await screen.findByLabelText("Input");
+  expect(input).toHaveAccessibleDescription("Ctrl+Shift+L leaves the terminal");
+  input.focus();
+  await userEvent.keyboard("{Control>}{Shift>}L{/Shift}{/Control}");
+  expect(screen.getByRole("link", { name: "ana/dev" })).toHaveFocus();
+});

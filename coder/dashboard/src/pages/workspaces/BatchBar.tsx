@@ -3,6 +3,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { CloudDownload, Play, Square, Trash2 } from "lucide-react";
 import { useState, type ReactNode } from "react";
+import { createPortal } from "react-dom";
 
 import type { WorkspaceRights } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
@@ -81,6 +82,8 @@ interface PendingBatch {
 }
 
 interface BatchBarProps {
+  /** The element after the list: from a selected row, Tab leads to the actions. */
+  place: HTMLElement | null;
   chosen: readonly Workspace[];
   /** Workspaces that match the search, and of these on this page. */
   total: number;
@@ -92,7 +95,7 @@ interface BatchBarProps {
 }
 
 /** Stays while the dialog is open, even if all selected rows have left the list meanwhile. */
-export function BatchBar({ chosen, total, page, onSelectAll, onDone }: BatchBarProps) {
+export function BatchBar({ place, chosen, total, page, onSelectAll, onDone }: BatchBarProps) {
   const [loading, setLoading] = useState(false);
   const selectAll = () => {
     setLoading(true);
@@ -150,40 +153,45 @@ export function BatchBar({ chosen, total, page, onSelectAll, onDone }: BatchBarP
     </Button>
   );
   const act = pending ? ACTS[pending.batch] : null;
+  const bar =
+    chosen.length > 0 ? (
+      <div
+        role="toolbar"
+        aria-label="Selected workspaces"
+        data-bottom-actions
+        className={cx(
+          "fixed inset-x-3 bottom-3 z-30 mx-auto flex max-w-3xl flex-wrap items-center gap-2",
+          "rounded-lg border border-accent/40 bg-raised px-3 py-2 shadow-raised lg:bottom-12",
+        )}
+      >
+        <span role="status" className="text-sm font-medium">
+          {chosen.length} selected
+        </span>
+        {chosen.length >= page && chosen.length < Math.min(total, MOST) ? (
+          <Button size="sm" variant="quiet" busy={loading} onClick={() => void selectAll()}>
+            {total <= MOST ? `Select all ${total} that match` : `Select the first ${MOST}`}
+          </Button>
+        ) : null}
+        <span className="mr-auto" />
+        {button("start", <Play />)}
+        {button("stop", <Square />)}
+        {button("update", <CloudDownload />)}
+        {button("delete", <Trash2 />)}
+        <Button
+          size="sm"
+          variant="quiet"
+          onClick={() => {
+            setNeedingValues([]);
+            onDone([]);
+          }}
+        >
+          Clear
+        </Button>
+      </div>
+    ) : null;
   return (
     <>
-      {chosen.length > 0 ? (
-        <div
-          role="toolbar"
-          aria-label="Selected workspaces"
-          className={cx(
-            "fixed inset-x-3 bottom-3 z-30 mx-auto flex max-w-3xl flex-wrap items-center gap-2",
-            "rounded-lg border border-accent/40 bg-raised px-3 py-2 shadow-raised lg:bottom-12",
-          )}
-        >
-          <span className="text-sm font-medium">{chosen.length} selected</span>
-          {chosen.length >= page && chosen.length < Math.min(total, MOST) ? (
-            <Button size="sm" variant="quiet" busy={loading} onClick={() => void selectAll()}>
-              {total <= MOST ? `Select all ${total} that match` : `Select the first ${MOST}`}
-            </Button>
-          ) : null}
-          <span className="mr-auto" />
-          {button("start", <Play />)}
-          {button("stop", <Square />)}
-          {button("update", <CloudDownload />)}
-          {button("delete", <Trash2 />)}
-          <Button
-            size="sm"
-            variant="quiet"
-            onClick={() => {
-              setNeedingValues([]);
-              onDone([]);
-            }}
-          >
-            Clear
-          </Button>
-        </div>
-      ) : null}
+      {bar && place ? createPortal(bar, place) : bar}
       {needingValues.length > 0 ? (
         <div className="mb-3">
           <Notice

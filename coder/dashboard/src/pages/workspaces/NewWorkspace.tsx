@@ -66,7 +66,7 @@ function Picker({ onDone }: { onDone: () => void }) {
           value={text}
           onChange={(event) => setText(event.target.value)}
           autoFocus
-          className="h-10 w-full bg-transparent pr-3 pl-9 text-base outline-none"
+          className="h-10 w-full bg-transparent pr-3 pl-9 text-base underlined"
         />
       </div>
       {list.isPending ? <Loading /> : null}

@@ -92,6 +92,7 @@ export function WorkspacesPage() {
   const known = useOffers(unique([...(list.data?.workspaces ?? []), ...others]));
   const shown = new Set(list.data?.workspaces.map((workspace) => workspace.id));
   const chosen = known.filter((workspace) => selected[workspace.id]);
+  const [actions, setActions] = useState<HTMLElement | null>(null);
   const [acting, setActing] = useState(false); // stays: a dialog of the bar outlives the selection
   if (chosen.length > 0 && !acting) setActing(true);
   // Another search is another list: the selection is cleared so that nothing applies to unseen rows.
@@ -132,6 +133,7 @@ export function WorkspacesPage() {
       {acting ? (
         <Suspense fallback={null}>
           <BatchBar
+            place={actions}
             chosen={chosen}
             total={result?.count ?? 0}
             page={result?.workspaces.length ?? 0}
@@ -158,6 +160,7 @@ export function WorkspacesPage() {
           empty={<NoWorkspaces filtered={filter !== MINE && filter !== ""} />}
         />
       ) : null}
+      <div ref={setActions} />
       {result ? (
         <Pager
           page={page}

@@ -6,6 +6,7 @@ import { useId, useState, type ReactNode } from "react";
 import { ChoiceOptions, useChoices, type Choice } from "./choices";
 import { describedBy, Field, INPUT } from "./Field";
 import { cx } from "../cx";
+import { keyOf } from "../keys";
 
 export type { Choice } from "./choices";
 
@@ -66,6 +67,11 @@ export function Combobox(props: ComboboxProps) {
             aria-describedby={describedBy(id, hint, problem)}
             disabled={disabled}
             data-testid={testId}
+            onKeyDown={(event) => {
+              if (!/^Arrow(Down|Up)$/.test(keyOf(event))) return;
+              event.preventDefault();
+              setOpen(true);
+            }}
             className={cx(INPUT, "flex h-8.5 items-center gap-2 text-left")}
           >
             {chosen?.icon}
@@ -124,7 +130,7 @@ export function ChoiceList({ id, value, options, onChange, onSearch, failure }: 
         placeholder="Type to search"
         onKeyDown={choices.onKey}
         onChange={(event) => choices.search(event.target.value)}
-        className="h-9 w-full border-b border-line bg-transparent px-3 text-base outline-none"
+        className="h-9 w-full border-b border-line bg-transparent px-3 text-base underlined"
       />
       {failure ? (
         <p role="alert" className="border-b border-line px-3 py-2 text-sm text-bad">

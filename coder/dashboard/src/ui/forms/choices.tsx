@@ -144,7 +144,7 @@ export function ChoiceOptions({
             onMouseMove={() => mark(index)}
             className={cx(
               "flex cursor-pointer items-center gap-2 rounded-md px-2.5 py-1.5",
-              index === at && "bg-hover",
+              index === at && "marked",
             )}
           >
             {option.icon}

@@ -43,3 +43,10 @@ it("reaches server matches by keyboard", async () => {
   await userEvent.keyboard("{ArrowDown}{Enter}");
   expect(chosen).toHaveBeenCalledWith("f");
 });
+
+it.each(["{ArrowDown}", "{ArrowUp}", "{Enter}", " "])("opens by %s", async (key) => {
+  render(<Combobox label="User" value="" onChange={() => undefined} options={BEFORE} />);
+  screen.getByRole("combobox").focus();
+  await userEvent.keyboard(key);
+  expect(await screen.findByRole("searchbox")).toHaveFocus();
+});

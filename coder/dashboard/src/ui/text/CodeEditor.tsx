@@ -26,7 +26,7 @@ import {
   lineNumbers,
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { useEffect, useRef } from "react";
+import { useEffect, useId, useRef } from "react";
 
 import { hcl } from "./hcl";
 
@@ -42,7 +42,7 @@ const LOOKS = EditorView.theme({
   ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--hover)" },
   ".cm-content": { caretColor: "var(--text)" },
   ".cm-cursor": { borderLeftColor: "var(--text)" },
-  "&.cm-focused": { outline: "none" },
+  "&.cm-focused": { outline: "2px solid var(--ring)", outlineOffset: "-2px" },
   ".cm-selectionBackground, &.cm-focused .cm-selectionBackground": {
     backgroundColor: "var(--selected) !important",
   },
@@ -137,6 +137,7 @@ export function CodeEditor({
   target = null,
   className = "h-full",
 }: CodeEditorProps) {
+  const hint = useId();
   const box = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const onChangeRef = useRef(onChange);
@@ -172,7 +173,11 @@ export function CodeEditor({
             ...searchKeymap,
             ...(editable ? [...lintKeymap, indentWithTab] : []),
           ]),
-          EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
+          EditorView.contentAttributes.of({
+            "aria-label": label,
+            tabindex: "0",
+            ...(editable ? { "aria-describedby": hint } : {}),
+          }),
           EditorView.updateListener.of((update) => {
             if (update.docChanged) onChangeRef.current?.(update.state.doc.toString());
           }),
@@ -194,7 +199,7 @@ export function CodeEditor({
     });
     view.current = editor;
     return () => editor.destroy();
-  }, [path, label, editable, before]);
+  }, [path, label, editable, before, hint]);
   useEffect(() => {
     const editor = view.current;
     if (editor && editor.state.doc.toString() !== text)
@@ -217,7 +222,20 @@ export function CodeEditor({
     });
     editor.focus();
   }, [target]);
-  return <div ref={box} className={`min-w-0 overflow-hidden ${className}`} />;
+  return (
+    <div className={`group relative min-w-0 ${className}`}>
+      <div ref={box} className="h-full overflow-hidden" />
+      {/* Tab indents. CodeMirror lets go of it after Escape, for two seconds. */}
+      {editable ? (
+        <p
+          id={hint}
+          className="pointer-events-none absolute right-4 bottom-1 rounded-sm bg-inset px-1.5 text-xs text-muted opacity-0 group-focus-within:opacity-100"
+        >
+          Esc, then Tab leaves the editor
+        </p>
+      ) : null}
+    </div>
+  );
 }
 
 export default CodeEditor;

@@ -58,3 +58,17 @@ it("scrolls to a line, repeatedly, and clamps to the last", () => {
 it("marks nothing in read-only text", () => {
   expect(open({ onChange: undefined as never, marks: MARKS }).marked("error")).toBe("");
 });
+
+it("keeps Tab for the text, and lets go of it after Escape", () => {
+  const { view } = open({});
+  const press = (key: string, keyCode: number) => {
+    const event = new KeyboardEvent("keydown", { key, keyCode, bubbles: true, cancelable: true });
+    view.contentDOM.dispatchEvent(event);
+    return event.defaultPrevented;
+  };
+  view.focus();
+  expect(press("Tab", 9)).toBe(true);
+  press("Escape", 27);
+  expect(press("Tab", 9)).toBe(false);
+  expect(view.contentDOM).toHaveAccessibleDescription("Esc, then Tab leaves the editor");
+});

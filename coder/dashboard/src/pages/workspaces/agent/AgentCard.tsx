@@ -26,6 +26,7 @@ import { connectionPath, terminalPath, workspacePath } from "../paths";
 import { useMayConnect } from "../useMayConnect";
 import { PortsButton } from "./Ports";
 import { SshButton } from "./SshButton";
+import { Hint } from "../../../ui/Hint";
 
 export function AgentCard({
   workspace,
@@ -240,13 +241,13 @@ function Latency({ agent }: { agent: WorkspaceAgent }) {
   );
   const best = regions.find(([, region]) => region.preferred) ?? regions[0];
   return best ? (
-    <span
-      title={regions
+    <Hint
+      text={regions
         .map(([name, region]) => `${name}: ${Math.round(region.latency_ms)} ms`)
         .join("\n")}
     >
       {" "}
       · {Math.round(best[1].latency_ms)} ms to relay
-    </span>
+    </Hint>
   ) : null;
 }

@@ -9,6 +9,7 @@ import type { AgentDisconnect, AgentLight, LightValue, WorkspaceAgent } from "..
 import { Ago } from "../../../ui/Ago";
 import { StatusText, type Tone } from "../../../ui/Badge";
 import { duration } from "../../../lib/time";
+import { Hint } from "../../../ui/Hint";
 
 type IndicatorState = AgentLight["status"];
 
@@ -90,8 +91,8 @@ function HealthIndicator({
   return (
     <div role="group" aria-label={title} className="rounded-lg border border-line px-3.5 py-2.5">
       <p className="flex items-baseline justify-between gap-2">
-        <strong className="font-semibold" title={hint}>
-          {title}
+        <strong className="font-semibold">
+          <Hint text={hint}>{title}</Hint>
         </strong>
         <StatusText tone={tone}>{word}</StatusText>
       </p>

@@ -12,6 +12,7 @@ import { Menu, MenuItem } from "../../../ui/Menu";
 import { plural } from "../../../lib/words";
 import { addressOf } from "../../../features/workspace/app-address";
 import { appEntry, isPlainLink, openApp } from "./app-open";
+import { Hint } from "../../../ui/Hint";
 
 export function AppLinks({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const base = useAppBase();
@@ -106,9 +107,9 @@ function AppLink({ app, address }: { app: WorkspaceApp; address: string | null }
   );
   if (address === null)
     return (
-      <span className={buttonClass("secondary", "md", "opacity-50")} title={NEEDS_SUBDOMAIN}>
+      <Hint className={buttonClass("secondary", "md", "opacity-50")} text={NEEDS_SUBDOMAIN}>
         {body}
-      </span>
+      </Hint>
     );
   const open = (event: MouseEvent) => {
     if (isPlainLink(app, address)) return;

@@ -3,10 +3,10 @@ import userEvent from "@testing-library/user-event";
 import { useState } from "react";
 import { expect, it } from "vitest";
 
-import { Confirm } from "./Confirm";
-import { Dialog } from "./Dialog";
-import { Menu, MenuItem } from "./Menu";
-import { TextField } from "./forms/Field";
+import { Confirm } from "../Confirm";
+import { Dialog } from "../Dialog";
+import { Menu, MenuItem } from "../Menu";
+import { TextField } from "../forms/Field";
 
 function Opened({ from, vanishes = false }: { from: "button" | "menu"; vanishes?: boolean }) {
   const [open, setOpen] = useState(false);

@@ -1,0 +1,55 @@
+// Shows the title of the focused element, which browsers show under a pointer only: the names of icon buttons, and the
+// reasons of disabled ones. Screen readers read the title itself.
+import { useEffect, useState } from "react";
+
+/** Room for a line of text below the element; otherwise it is shown above. */
+const BELOW_PX = 48;
+
+interface Shown {
+  text: string;
+  left: number;
+  top?: number;
+  bottom?: number;
+}
+
+function titleOf(target: EventTarget | null): Shown | null {
+  if (!(target instanceof HTMLElement) || !target.title || !target.matches(":focus-visible"))
+    return null;
+  if (target.title === target.textContent?.trim()) return null;
+  const { left, width, top, bottom } = target.getBoundingClientRect();
+  const middle = Math.min(Math.max(left + width / 2, 80), window.innerWidth - 80);
+  return bottom + BELOW_PX < window.innerHeight
+    ? { text: target.title, left: middle, top: bottom + 6 }
+    : { text: target.title, left: middle, bottom: window.innerHeight - top + 6 };
+}
+
+export function FocusTitle() {
+  const [shown, setShown] = useState<Shown | null>(null);
+  useEffect(() => {
+    const focused = (event: FocusEvent) => setShown(titleOf(event.target));
+    const hide = () => setShown(null);
+    const move = () => setShown((old) => old && titleOf(document.activeElement));
+    document.addEventListener("focusin", focused);
+    document.addEventListener("focusout", hide);
+    document.addEventListener("keydown", hide); // Escape, or a key that uses the element
+    window.addEventListener("scroll", move, true);
+    return () => {
+      document.removeEventListener("focusin", focused);
+      document.removeEventListener("focusout", hide);
+      document.removeEventListener("keydown", hide);
+      window.removeEventListener("scroll", move, true);
+    };
+  }, []);
+  if (!shown) return null;
+  const { text, ...place } = shown;
+  return (
+    <div
+      aria-hidden="true"
+      data-testid="focus-title"
+      style={place}
+      className="pointer-events-none fixed z-60 max-w-72 -translate-x-1/2 rounded-md bg-text px-2.5 py-1.5 text-sm text-bg shadow-raised"
+    >
+      {text}
+    </div>
+  );
+}
