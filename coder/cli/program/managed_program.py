@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
@@ -56,9 +57,11 @@ def _refusal(reason: str, command: str) -> CoderError:
 def _is_agent(path: Path, env: Mapping[str, str]) -> bool:
     """Return whether an agent runs this file: in one of its shells (`GIT_SSH_COMMAND` names its program), or as a
     service that `coder agent install` made."""
-    words = env.get("GIT_SSH_COMMAND", "").split()
+    words = _shell_words(env.get("GIT_SSH_COMMAND", ""))
     if env.get("CODER") == "true" and words[1:2] == ["gitssh"] and Path(words[0]) == path:
         return True
+    if (local := env.get("LOCALAPPDATA")) and path.parent == Path(local) / "coder-agent":
+        return True  # the task of Windows, and an agent that upgraded itself
     for folder in UNIT_FOLDERS:
         for unit in (*folder.glob("coder-agent*.service"), *folder.glob("com.coder.*.plist")):
             try:
@@ -68,6 +71,13 @@ def _is_agent(path: Path, env: Mapping[str, str]) -> bool:
             if re.search(rf"""(?<=[\s='">]){re.escape(str(path))}(?=[\s'"<])""", text):
                 return True
     return False
+
+
+def _shell_words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:  # a quotation that does not end: not of an agent
+        return []
 
 
 def _dpkg_owner(ask: Ask, *files: Path) -> str:

@@ -75,7 +75,7 @@ async def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
         monkeypatch.delenv(name)
     for name in ("CODER_SELF", "CODER_AGENT_AUTH", "CODER_SESSION_TOKEN"):
         monkeypatch.setenv(name, "private")
-    program = tmp_path / "folder/coder"
+    program = tmp_path / "a folder/coder"
     program.parent.mkdir(mode=0o755)
     program.write_text("#!/bin/sh\necho own program\n")
     program.chmod(0o755)
@@ -177,7 +177,7 @@ async def test_every_name_has_its_value(workspace: Workspace, place: str) -> Non
     program = str(workspace.program)
     expected: dict[str, object] = {
         **EVERYWHERE,
-        "GIT_SSH_COMMAND": f"{program} gitssh --",
+        "GIT_SSH_COMMAND": f"'{program}' gitssh --",
         "GIT_ASKPASS": program,
         "HOME": str(workspace.state.identity.home),
         "USER": workspace.state.identity.name,
