@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import subprocess
 import sys
@@ -118,9 +117,7 @@ def macos_program(work: Path, processor: str, payload: bytes) -> bytes:
     """Compile the launcher with the payload as a section; zig's linker signs it ad hoc for arm64."""
     (work / "payload.bin").write_bytes(payload)
     made = work / "launcher"
-    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", f"{ZIG[processor]}-macos.{MACOS_ABI}"]
-    if importlib.util.find_spec("ziglang") is None:
-        raise SystemExit("build: ziglang not found, the C compiler for macOS: pip install ziglang")
+    compiler = [sources.zig(), "cc", "-target", f"{ZIG[processor]}-macos.{MACOS_ABI}"]
     defined = [f'-DKEY="{packing.key_of(payload).decode()}"', f"-DPAYLOAD_SIZE={len(payload)}"]
     defined += [f'-DPROGRAM="{MACOS_LIBRARY}"', f"-I{sources.zstd_source()}"]
     files = [HERE / "launcher_macos.c", *(HERE.parent / name for name in ("cache.c", "unpack.c", "sha256.c"))]
