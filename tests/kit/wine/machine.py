@@ -131,13 +131,13 @@ class InstalledProgram:
 
 
 @contextlib.contextmanager
-def installed_program(folder: Path) -> Iterator[InstalledProgram]:
+def installed_program(folder: Path, built: str = BUILT) -> Iterator[InstalledProgram]:
     """Install the built program in a folder with a space and a letter that is not ASCII."""
     machine = Machine(folder)
     machine.set_up()
     program = folder / "a prögram" / "sshd.exe"
     program.parent.mkdir()
-    program.write_bytes(Path(BUILT).read_bytes())
+    program.write_bytes(Path(built).read_bytes())
     machine.unpack(program, folder / "cache")
     try:
         yield InstalledProgram(machine, program, folder / "cache")
