@@ -160,7 +160,7 @@ def build_platforms(requested: str, out: Path, flags: list[str], *, force: bool 
                 if name in PLATFORMS:
                     build_one(name, PLATFORMS[name], out, flags)
                 else:
-                    program.build(TARGETS[name], out, quick="--quick" in flags)
+                    program.build(TARGETS[name], out, quick="--quick" in flags, pure="--pure" in flags)
                 stamp.write_text(made_of)
             except (subprocess.CalledProcessError, SystemExit) as error:
                 reason = str(error)

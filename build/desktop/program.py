@@ -12,7 +12,7 @@ import deb
 import packing
 import sbom
 
-from desktop import native, openssl, sources
+from desktop import hot_modules, native, openssl, sources
 from desktop.sources import Target
 
 HERE = Path(__file__).resolve().parent
@@ -31,14 +31,14 @@ MACOS = (15, 7)
 LEVEL, QUICK_LEVEL = 19, 3
 
 
-def build(target: Target, out: Path, *, quick: bool) -> Path:
+def build(target: Target, out: Path, *, quick: bool, pure: bool = False) -> Path:
     """Build a program and return its path. Raises SystemExit with the reason."""
     print(f"{target.name}: collecting …", file=sys.stderr)
     work = out / "work" / target.name
     folder = work / "coder"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    collect(target, folder)
+    collect(target, folder, hot_modules.folder(quick=quick) if target.is_windows and not pure else None)
     add_libraries(target, folder)
     processor = target.name.partition("-")[2]
     if found := native.problems(folder, processor, windows=target.is_windows, newest=MACOS):
@@ -56,11 +56,12 @@ def build(target: Target, out: Path, *, quick: bool) -> Path:
     return out / target.program
 
 
-def collect(target: Target, folder: Path) -> None:
+def collect(target: Target, folder: Path, compiled: Path | None) -> None:
     """Run collect.py with an interpreter of the target's version."""
     library = sources.interpreter(target.classifier) / ("lib" if target.is_windows else f"lib/python{sources.PYTHON}")
     command = [*sources.host_python(), str(HERE / "collect.py"), "--target", target.name, "--out", str(folder)]
     command += ["--library", str(library), "--site", str(sources.site_packages(target))]
+    command += ["--compiled", str(compiled)] if compiled else []
     if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
         raise SystemExit(f"build: {target.name} lacks modules, see above")
 

@@ -36,7 +36,7 @@ def test_failed_platform_does_not_stop_others(
         built.append((name, flags))
         (out / f"coder-{name}").write_bytes(b"")
 
-    def build_desktop(target: object, out: Path, *, quick: bool) -> None:
+    def build_desktop(target: object, out: Path, *, quick: bool, pure: bool) -> None:
         raise SystemExit("build: mvn not found")
 
     monkeypatch.setattr(roots, "build_one", build_one)

@@ -13,6 +13,7 @@ import re
 import signal
 import stat
 import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,15 @@ from coder.net.websocket import WebSocketStream
 from coder.rpc.proto import provisioner_pb2
 from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
 from tests.kit.agents.terminals import open_terminal, read_until, resize, type_text
+from tests.kit.paths import ROOT
 from tests.kit.programs.releases import KEY, NEWER, Mirror
 from tests.kit.server.server_process import Loopback, open_loopback, program_under_test
 from tests.kit.wine.attached_program import attached, over_ssh, ssh_words
 from tests.kit.wine.machine import BUILT, InstalledProgram, missing_tools, windows_path
 from tests.kit.wine.programs import install_program
+
+sys.path.insert(0, str(ROOT / "build"))
+from desktop.hot_modules import hot_modules
 
 PROGRAM = "coder-windows-amd64.exe"
 CLIENTS = {"ours": program_under_test(), "original": [os.environ.get("CODER_TEST_ORIGINAL_CLI", "")]}
@@ -47,6 +52,16 @@ def test_version_runs(installed: InstalledProgram) -> None:
         "wine", str(installed.program), "version", env={"CODER_BINARY_CACHE": windows_path(installed.cache)}
     )
     assert done.stdout.startswith(b"Coder v2.34"), done.stderr
+
+
+def test_mesh_is_compiled(installed: InstalledProgram) -> None:
+    """All modules in one process, and some of them first in their own, because compiled modules import in cycles."""
+    names = [name.removesuffix(".py").replace("/", ".") for name in hot_modules()]
+    for given in (names, *([name] for name in names[:: len(names) // 4])):
+        env = {"CODER_BINARY_CACHE": windows_path(installed.cache), "WINE_IMPORTS": " ".join(given)}
+        done = installed.machine.run("wine", str(installed.program), "version", env=env)
+        found = done.stdout.decode().split()
+        assert len(found) == len(given) and all(path.endswith(".pyd") for path in found), (found, done.stderr)
 
 
 @pytest.mark.parametrize(("content", "code"), [(b"released", 0), (b"changed", 1)])
@@ -68,6 +83,18 @@ def test_damaged_program_is_named(installed: InstalledProgram, tmp_path: Path) -
     )
     assert done.returncode == 127 and b"is damaged; download it again" in done.stderr
     assert not list((tmp_path / "c").glob("*/modules.bin"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small file system is mounted by root")
+def test_full_disk_is_named(installed: InstalledProgram, tmp_path: Path) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", str(tmp_path)], check=True)
+    try:
+        env = {"CODER_BINARY_CACHE": windows_path(tmp_path)}
+        done = installed.machine.run("wine", str(installed.program), "version", env=env)
+        assert done.returncode == 127 and b"free some space, or set CODER_BINARY_CACHE" in done.stderr, done.stderr
+        assert not list(tmp_path.glob("*/.complete"))
+    finally:
+        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
 
 
 async def test_windows_amd64_attaches_under_wine(installed: InstalledProgram, tmp_path: Path) -> None:
