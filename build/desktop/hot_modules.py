@@ -30,12 +30,13 @@ SHARED = f"{compiled.GROUP}__mypyc"
 FIRST_BASE, BASE_STEP = 0x3_4000_0000, 0x100_0000
 """Addresses of libraries; the default one is a hash of the output's path."""
 _GENERATE = """
-import json, sys
+import importlib.machinery, json, sys
+files, python, group, suffix = json.loads(sys.argv[1])
+importlib.machinery.EXTENSION_SUFFIXES.insert(0, suffix)  # mypyc writes it into `__file__` of modules
 from mypyc.build import generate_c_extension_shim, include_dir, mypyc_build
 from mypyc.common import RUNTIME_C_FILES
 from mypyc.options import CompilerOptions
 
-files, python, group = json.loads(sys.argv[1])
 options = CompilerOptions(multi_file=True, group_name=group, include_runtime_files=False)
 flags = ["--follow-imports=silent", "--python-executable", python]
 groups, names, dependencies = mypyc_build([*flags, *files], options)
@@ -79,7 +80,7 @@ def folder(*, quick: bool) -> Path:
 def compile_tree(tree: Path, made: Path, level: str) -> None:
     """Compile the hot modules of a copy of the sources."""
     shutil.rmtree(tree / "build")
-    arguments = json.dumps([hot_modules(), sys.executable, compiled.GROUP])
+    arguments = json.dumps([hot_modules(), sys.executable, compiled.GROUP, SUFFIX])
     env = {**os.environ, "PYTHONPATH": f"{mypyc()}:{tree}", "PYTHONNOUSERSITE": "1"}
     command = [*sources.host_python(), "-c", _GENERATE, arguments]
     done = subprocess.run(command, cwd=tree, env=env, check=False, stdout=subprocess.PIPE)

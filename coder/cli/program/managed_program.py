@@ -11,6 +11,7 @@ from pathlib import Path
 
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
+from coder.cli.core.edition import is_windows
 
 Ask = Callable[[list[str]], str]
 """Runs a command and returns its output, "" if it fails or is missing."""
@@ -34,7 +35,7 @@ def refuse_managed(path: Path | None, env: Mapping[str, str], ask: Ask | None = 
     if path is None:
         raise _refusal("this program was not installed as one file", "pipx upgrade coder, or update the checkout")
     real = path.resolve()
-    if env.get("KUBERNETES_SERVICE_HOST") or any(mark.exists() for mark in CONTAINER_MARKS):
+    if env.get("KUBERNETES_SERVICE_HOST") or (not is_windows() and any(mark.exists() for mark in CONTAINER_MARKS)):
         raise _refusal("this program belongs to a container image", "start a container of the new image")
     if _is_agent(path, env):
         raise _refusal("this is an agent's program", "coder agent install --self-upgrade, or a new start script")
@@ -62,7 +63,7 @@ def _is_agent(path: Path, env: Mapping[str, str]) -> bool:
         return True
     if (local := env.get("LOCALAPPDATA")) and path.parent == Path(local) / "coder-agent":
         return True  # the task of Windows, and an agent that upgraded itself
-    for folder in UNIT_FOLDERS:
+    for folder in () if is_windows() else UNIT_FOLDERS:  # there, "/etc" is a folder of the current drive
         for unit in (*folder.glob("coder-agent*.service"), *folder.glob("com.coder.*.plist")):
             try:
                 text = unit.read_text(encoding="utf-8", errors="replace")

@@ -67,6 +67,8 @@ def test_container_mark_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(managed_program, "CONTAINER_MARKS", (tmp_path,))
     with pytest.raises(CoderError, match="container image"):
         refuse_managed(Path("/opt/coder"), {}, NOTHING)
+    monkeypatch.setattr(managed_program, "is_windows", lambda: True)
+    assert refuse_managed(Path("/opt/coder"), {}, NOTHING) == Path("/opt/coder")
 
 
 @pytest.mark.parametrize(
