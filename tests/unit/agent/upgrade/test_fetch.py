@@ -138,7 +138,8 @@ async def test_disk_failure_is_no_verdict(number: int, tmp_path: Path, monkeypat
 
 async def test_new_program_held_by_antivirus_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows neither renames nor removes a file that another program reads."""
-    original, refused = Path.replace, []
+    original = Path.replace
+    refused: list[Path] = []
 
     def held(self: Path, target: Path) -> Path:
         if len(refused) < 2:
