@@ -62,7 +62,7 @@ def main() -> int:
 
         if roots.needs_dashboard(args.platform):
             build_dashboard(args)
-        return roots.build_platforms(args.platform, args.out, handed_on(args))
+        return roots.build_platforms(args.platform, args.out, handed_on(args), force=args.force)
     return build_here(args)
 
 

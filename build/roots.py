@@ -15,6 +15,7 @@ Python packages. Roots are cached in the cache folder.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import shlex
@@ -138,22 +139,29 @@ def needs_dashboard(requested: str) -> bool:
     return any(name in PLATFORMS for name in requested_names(requested))
 
 
-def build_platforms(requested: str, out: Path, flags: list[str]) -> int:
+def build_platforms(requested: str, out: Path, flags: list[str], *, force: bool = False) -> int:
     """Build each platform of a comma-separated list, or all. Report one that cannot be built with the reason, build the
-    others, and return 1."""
+    others, and return 1. Programs in `out` that these sources gave stay, unless forced."""
     names = requested_names(requested)
     if unknown := [name for name in names if name not in (*PLATFORMS, *TARGETS)]:
         raise SystemExit(f"build: no recipe for {', '.join(unknown)}; there are {', '.join((*PLATFORMS, *TARGETS))}")
     became = {}
     out.mkdir(parents=True, exist_ok=True)
+    sources = source_hash()
     for name in names:
+        stamp, made_of = out / f"coder-{name}.stamp", f"{sources} {' '.join(['platform', *flags])}"
+        if not force and stamp.exists() and stamp.read_text() == made_of and all(map(Path.exists, programs(name, out))):
+            became[name] = "up to date"
+            continue
+        stamp.unlink(missing_ok=True)
         reason = why_not() if name in PLATFORMS else ""
         if not reason:
             try:
                 if name in PLATFORMS:
                     build_one(name, PLATFORMS[name], out, flags)
                 else:
-                    program.build(TARGETS[name], out, quick="--quick" in flags)
+                    program.build(TARGETS[name], out, quick="--quick" in flags, pure="--pure" in flags)
+                stamp.write_text(made_of)
             except (subprocess.CalledProcessError, SystemExit) as error:
                 reason = str(error)
                 print(f"{name}: failed; the others are built first …", file=sys.stderr)
@@ -161,7 +169,25 @@ def build_platforms(requested: str, out: Path, flags: list[str]) -> int:
     sbom.write_sums(out)
     for name, result in became.items():
         print(f"{name}: {result}", file=sys.stderr)
-    return 0 if set(became.values()) == {"built"} else 1
+    return 0 if set(became.values()) <= {"built", "up to date"} else 1
+
+
+def programs(name: str, out: Path) -> list[Path]:
+    """Return the programs of a platform."""
+    if name in TARGETS:
+        return [out / TARGETS[name].program]
+    return [out / f"coder-{name}", out / f"coder-slim-{name}"]
+
+
+def source_hash() -> str:
+    """Return a hash of this checkout's part in the programs; the rest are pins in it, and Debian's packages."""
+    digest = hashlib.sha256(sys.version.encode())
+    skipped = {"node_modules", "__pycache__", ".mypy_cache"}
+    files = [path for part in ("coder", "build", "scripts") for path in (ROOT / part).rglob("*")]
+    for path in sorted([*files, ROOT / "pyproject.toml"]):
+        if path.is_file() and not skipped & set(path.relative_to(ROOT).parts):
+            digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def why_not() -> str:

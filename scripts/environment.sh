@@ -55,6 +55,13 @@ need_debian() {
   fi
 }
 
+# Usage: need_platforms LIST — what build/build.py --platform LIST requires beside Python. It names what is missing.
+need_platforms() {
+  case "$1" in *all*|*linux-*) need_debian debootstrap=debootstrap || true ;; esac
+  case "$1" in *all*|*windows-*|*darwin-*) need_debian mvn=maven || true ;; esac
+  case "$1" in *all*|*windows-*) need_debian cargo=cargo perl=perl make=make x86_64-w64-mingw32-gcc=gcc-mingw-w64-x86-64 || true ;; esac
+}
+
 find_python() {
   local candidate
   for candidate in "${CODER_PYTHON:-}" python3.13 python3.12 python3.11 python3; do

@@ -141,6 +141,8 @@ class Collection:
     "Folders of sources, in the order of the search."
     absent: frozenset[str] = frozenset()
     "Our modules that the slim edition lacks."
+    compiled: dict[str, Path] = field(default_factory=dict)
+    "Native modules that take the place of our sources."
     sources: dict[str, Path] = field(default_factory=dict)
     native: dict[str, Path] = field(default_factory=dict)
     namespaces: set[str] = field(default_factory=set)
@@ -185,7 +187,10 @@ class Collection:
             elif path.suffix != ".py":
                 self.native[name] = path
             else:
-                self.sources[name] = path
+                if name in self.compiled:
+                    self.native[name] = self.compiled[name]
+                else:
+                    self.sources[name] = path
                 todo += [(name, wanted) for wanted in self.imports(name, path)]
             todo += [(name, hidden) for hidden, packages in HIDDEN.items() if name in packages and self.find(hidden)]
 
@@ -257,6 +262,14 @@ def slim_modules() -> tuple[list[str], frozenset[str]]:
     return sorted(name for name in names if name not in absent), absent
 
 
+def compiled_modules(folder: Path, suffix: str) -> dict[str, Path]:
+    """Return the native modules of a folder by name."""
+    return {
+        path.relative_to(folder).as_posix().removesuffix(suffix).replace("/", "."): path
+        for path in sorted(folder.rglob(f"*{suffix}"))
+    }
+
+
 def entries(found: Collection) -> modules.Entries:
     """Compile the collected sources, except those of EARLY."""
     result: modules.Entries = dict.fromkeys(found.namespaces, (modules.NAMESPACE, b""))
@@ -326,16 +339,19 @@ def main() -> int:
     parser.add_argument("--target", required=True, help="platform, as windows-amd64")
     parser.add_argument("--library", type=Path, required=True, help="the target's standard library")
     parser.add_argument("--site", type=Path, required=True, help="the target's wheels, unpacked")
+    parser.add_argument("--compiled", type=Path, help="compiled modules of ours, at the paths of their sources")
     parser.add_argument("--out", type=Path, required=True, help="a folder to create")
     args = parser.parse_args()
     system = args.target.partition("-")[0]
     dynamic = (args.library / "lib-dynload",) if system == "darwin" else ()
     ours, absent = slim_modules()
-    found = Collection(system, (ROOT, args.site, args.library, *dynamic), absent)
+    native = compiled_modules(args.compiled, NATIVE[system][-1]) if args.compiled else {}
+    extra = (args.compiled,) if args.compiled else ()
+    found = Collection(system, (ROOT, args.site, args.library, *dynamic, *extra), absent, native)
     encodings = [
         f"encodings.{path.stem}" for path in (args.library / "encodings").glob("*.py") if path.stem != "__init__"
     ]
-    found.follow([*ours, *encodings, "encodings"])
+    found.follow([*ours, *encodings, "encodings", *native])
     for name, lacking in sorted(found.unresolved.items()):
         if required := {each for each in lacking if is_required(name, each)}:
             print(f"{name}: imports {', '.join(sorted(required))}")

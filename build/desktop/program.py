@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import deb
 import packing
 import sbom
 
-from desktop import native, openssl, sources
+from desktop import hot_modules, native, openssl, sources
 from desktop.sources import Target
 
 HERE = Path(__file__).resolve().parent
@@ -32,14 +31,14 @@ MACOS = (15, 7)
 LEVEL, QUICK_LEVEL = 19, 3
 
 
-def build(target: Target, out: Path, *, quick: bool) -> Path:
+def build(target: Target, out: Path, *, quick: bool, pure: bool = False) -> Path:
     """Build a program and return its path. Raises SystemExit with the reason."""
     print(f"{target.name}: collecting …", file=sys.stderr)
     work = out / "work" / target.name
     folder = work / "coder"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    collect(target, folder)
+    collect(target, folder, hot_modules.folder(quick=quick) if target.is_windows and not pure else None)
     add_libraries(target, folder)
     processor = target.name.partition("-")[2]
     if found := native.problems(folder, processor, windows=target.is_windows, newest=MACOS):
@@ -57,11 +56,12 @@ def build(target: Target, out: Path, *, quick: bool) -> Path:
     return out / target.program
 
 
-def collect(target: Target, folder: Path) -> None:
+def collect(target: Target, folder: Path, compiled: Path | None) -> None:
     """Run collect.py with an interpreter of the target's version."""
     library = sources.interpreter(target.classifier) / ("lib" if target.is_windows else f"lib/python{sources.PYTHON}")
     command = [*sources.host_python(), str(HERE / "collect.py"), "--target", target.name, "--out", str(folder)]
     command += ["--library", str(library), "--site", str(sources.site_packages(target))]
+    command += ["--compiled", str(compiled)] if compiled else []
     if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
         raise SystemExit(f"build: {target.name} lacks modules, see above")
 
@@ -118,9 +118,7 @@ def macos_program(work: Path, processor: str, payload: bytes) -> bytes:
     """Compile the launcher with the payload as a section; zig's linker signs it ad hoc for arm64."""
     (work / "payload.bin").write_bytes(payload)
     made = work / "launcher"
-    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", f"{ZIG[processor]}-macos.{MACOS_ABI}"]
-    if importlib.util.find_spec("ziglang") is None:
-        raise SystemExit("build: ziglang not found, the C compiler for macOS: pip install ziglang")
+    compiler = [sources.zig(), "cc", "-target", f"{ZIG[processor]}-macos.{MACOS_ABI}"]
     defined = [f'-DKEY="{packing.key_of(payload).decode()}"', f"-DPAYLOAD_SIZE={len(payload)}"]
     defined += [f'-DPROGRAM="{MACOS_LIBRARY}"', f"-I{sources.zstd_source()}"]
     files = [HERE / "launcher_macos.c", *(HERE.parent / name for name in ("cache.c", "unpack.c", "sha256.c"))]

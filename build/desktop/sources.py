@@ -105,6 +105,8 @@ TARGETS = {
         Target("darwin-arm64", "macosx-arm64", _macos("arm64")),
     )
 }
+ZIG = "ziglang==0.17.1"
+"""This package contains zig, whose linker signs programs for arm64."""
 ZSTD = "zstandard==0.25.0"
 """Source of the decompressor in the Windows and macOS launchers: this package contains zstd as one C file."""
 
@@ -177,6 +179,18 @@ def options(target: Target) -> list[str]:
 def pip(*arguments: str) -> None:
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", *arguments]
     subprocess.run(command, check=True, stdout=sys.stderr)
+
+
+def zig() -> str:
+    """Return the path of zig, the C compiler for macOS."""
+    folder = CACHE / ZIG.replace("==", "-")
+    if not folder.exists():
+        unpacked = folder.with_name(f".{folder.name}.new")
+        shutil.rmtree(unpacked, ignore_errors=True)
+        pinned = ["--require-hashes", "-r", str(PINS / "zig.txt")]
+        pip("install", "--no-deps", "--no-compile", "--only-binary", ":all:", "--target", str(unpacked), *pinned)
+        unpacked.replace(folder)
+    return str(folder / "ziglang/zig")
 
 
 def zstd_source() -> Path:

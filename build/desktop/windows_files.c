@@ -98,11 +98,19 @@ void remove_tree(const wchar_t *folder) {
     free(path);
 }
 
-void write_file(const wchar_t *path, const char *data, DWORD size) {
+/* A full disk can also be a write of fewer bytes, which is no error of the system. */
+static void write_all(HANDLE file, const void *data, DWORD size, const wchar_t *path) {
     DWORD done = 0;
+    BOOL written = WriteFile(file, data, size, &done, NULL);
+    if (written && done == size) return;
+    if (written) SetLastError(ERROR_DISK_FULL);
+    fail(L"cannot write", path);
+}
+
+void write_file(const wchar_t *path, const char *data, DWORD size) {
     HANDLE file = CreateFileW(path, GENERIC_WRITE, 0, NULL, CREATE_ALWAYS, FILE_ATTRIBUTE_NORMAL, NULL);
     if (file == INVALID_HANDLE_VALUE) fail(L"cannot write", path);
-    if (size && (!WriteFile(file, data, size, &done, NULL) || done != size)) fail(L"cannot write", path);
+    if (size) write_all(file, data, size, path);
     CloseHandle(file);
 }
 
@@ -236,13 +244,12 @@ static unsigned long octal(const char *text, int length) {
 static void write_member(struct payload *payload, const wchar_t *path, unsigned long size) {
     static char block[1 << 16];
     unsigned long padded = (size + 511) / 512 * 512;
-    DWORD done;
     HANDLE out = CreateFileW(path, GENERIC_WRITE, 0, NULL, CREATE_ALWAYS, FILE_ATTRIBUTE_NORMAL, NULL);
     if (out == INVALID_HANDLE_VALUE) fail(L"cannot write", path);
     while (padded) {
         unsigned long part = padded < sizeof block ? padded : sizeof block, wanted = size < part ? size : part;
         read_exactly(payload, block, part);
-        if (wanted && (!WriteFile(out, block, wanted, &done, NULL) || done != wanted)) fail(L"cannot write", path);
+        if (wanted) write_all(out, block, wanted, path);
         size -= wanted;
         padded -= part;
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from coder.base.files.private_files import PRIVATE, keep_access, open_private, replace_file
+from coder.base.files.private_files import PRIVATE, keep_access, open_private, replace_file, when_free
 
 BINARY = getattr(os, "O_BINARY", 0)
 """Flag without which Windows converts line ends."""
@@ -72,4 +72,5 @@ def move_aside(path: Path, aside: Path) -> Path:
     while os.path.lexists(target):
         number += 1
         target = aside.with_name(f"{aside.name}-{number}")
-    return path.rename(target)
+    when_free(lambda: path.rename(target))
+    return target

@@ -81,6 +81,17 @@ def test_absent_ones_have_reasons() -> None:
         before = file
 
 
+def test_bad_input_has_tests() -> None:
+    """Every row names at least one, and each exists."""
+    _, _, rest = (ROOT / "docs/decisions/desktop-programs.md").read_text().partition("\n## Bad input\n")
+    table = rest.partition("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
+    named = [COUNTERPART.findall(row) for row in rows]
+    assert len(rows) >= 10 and all(named), rows
+    for file, name in {each for row in named for each in row}:
+        assert name in names_of_tests((ROOT / file).read_text()), f"{file}::{name}"
+
+
 LINK = re.compile(r"\]\([^)]*\)")
 
 

@@ -1,4 +1,7 @@
-"""The single binary as a download: sizes, first and later starts, the server's first answer, the agent's memory."""
+"""The single binary as a download: sizes, first and later starts, the server's first answer, the agent's memory.
+
+Programs for Windows and macOS beside it are measured, too; the one for Windows attaches under Wine.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.bench._wine_attach import attach_seconds, token_of, why_not
 from tests.bench.first import Place, build, end, note, prepare, row, rss, seconds, wait
 
 SECOND = "ws2"
 "The workspace that is attached by the script."
+ON_WINDOWS = "ws3"
+WINDOWS = "coder-windows-amd64.exe"
 
 
 def measure(quick: bool = False) -> tuple[list[dict[str, Any]], dict[str, str]]:
@@ -32,7 +38,9 @@ def measure(quick: bool = False) -> tuple[list[dict[str, Any]], dict[str, str]]:
         for name, program in (("full", binary), ("slim", slim)):
             note(f"starts of the {name} program …")
             rows += _starts(name, Place(program, folder / name), rounds)
-        return rows + _server(Place(binary, folder), slim), {}
+        skipped: dict[str, str] = {}
+        rows += _desktop_sizes(binary.parent, skipped)
+        return rows + _server(Place(binary, folder), slim, skipped), skipped
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -57,7 +65,17 @@ def _starts(name: str, place: Place, rounds: int) -> list[dict[str, Any]]:
     ]
 
 
-def _server(place: Place, slim: Path) -> list[dict[str, Any]]:
+def _desktop_sizes(folder: Path, skipped: dict[str, str]) -> list[dict[str, Any]]:
+    rows = []
+    for name in (WINDOWS, "coder-darwin-amd64", "coder-darwin-arm64"):
+        if (folder / name).exists():
+            rows.append(row(f"size of {name}", (folder / name).stat().st_size / 1e6, "MB", 22))
+        else:
+            skipped[f"size of {name}"] = "it was not built beside the program (build/build.py --platform)"
+    return rows
+
+
+def _server(place: Place, slim: Path, skipped: dict[str, str]) -> list[dict[str, Any]]:
     note("server and agent …")
     offered = place.folder / "cache/bin" / slim.name.replace("coder-slim-", "coder-", 1)
     offered.parent.mkdir(parents=True)
@@ -74,7 +92,19 @@ def _server(place: Place, slim: Path) -> list[dict[str, Any]]:
             time.sleep(10)
             rows.append(row("slim agent idle RSS", rss(agent.process.pid), "MiB", 50))
         rows.append(row("curl | sh to a connected agent, at most", _by_script(place), "s", 3))
+        rows += _under_wine(place, skipped)
     return rows
+
+
+def _under_wine(place: Place, skipped: dict[str, str]) -> list[dict[str, Any]]:
+    program = Path(os.environ.get("CODER_TEST_WINDOWS_PROGRAM") or place.binary.with_name(WINDOWS))
+    if reason := why_not(program):
+        skipped["Windows: attach line"] = reason
+        return []
+    note("attach line under Wine …")
+    place.coder("external-workspaces", "create", ON_WINDOWS, "--template=external", "-y")
+    value = attach_seconds(place, program, token_of(place, ON_WINDOWS), lambda: _is_connected(place, ON_WINDOWS))
+    return [row("Windows: attach line to a connected agent, warm, under Wine, at most", value, "s", 3)]
 
 
 def _by_script(place: Place) -> float:

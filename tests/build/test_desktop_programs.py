@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "build"))
 
-from desktop import native, program, sources
+from desktop import collect, hot_modules, native, program, sources
 
 ARM64, AMD64 = 0x0100000C, 0x01000007
 
@@ -210,3 +210,30 @@ def test_threads_read_own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 class UnlockedPlace(contextlib.nullcontext[None]):
     def locked(self) -> bool:
         return False
+
+
+def test_compiled_module_replaces_source(tmp_path: Path) -> None:
+    """What its source imports is collected as before."""
+    suffix = collect.NATIVE["windows"][-1]
+    for name, text in {
+        "sources/p/__init__.py": "",
+        "sources/p/hot.py": "import p.cold",
+        "sources/p/cold.py": "",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    made = tmp_path / f"made/p/hot{suffix}"
+    made.parent.mkdir(parents=True)
+    made.write_bytes(b"MZ")
+    found = collect.Collection(
+        "windows", (tmp_path / "sources",), compiled=collect.compiled_modules(tmp_path / "made", suffix)
+    )
+    found.follow(["p.hot"])
+    assert found.native == {"p.hot": made} and set(found.sources) == {"p", "p.cold"}
+
+
+def test_modules_for_one_system_stay_plain() -> None:
+    """mypyc drops code behind a check of the system, which is the one that it runs on."""
+    names = hot_modules.hot_modules()
+    assert len(names) > 50
+    assert [name for name in names if "sys.platform" in (ROOT / name).read_text()] == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -28,8 +27,6 @@ def missing(platform: str) -> str:
     if not NEEDS:
         return "gcc, zstd and its library are needed"
     tools = [tool for tool in DESKTOP.get(platform, ()) if shutil.which(tool) is None]
-    if platform.startswith("darwin-") and importlib.util.find_spec("ziglang") is None:
-        tools.append("ziglang")
     return f"not installed: {', '.join(tools)}" if tools else ""
 
 

@@ -36,11 +36,12 @@ def test_failed_platform_does_not_stop_others(
         built.append((name, flags))
         (out / f"coder-{name}").write_bytes(b"")
 
-    def build_desktop(target: object, out: Path, *, quick: bool) -> None:
+    def build_desktop(target: object, out: Path, *, quick: bool, pure: bool) -> None:
         raise SystemExit("build: mvn not found")
 
     monkeypatch.setattr(roots, "build_one", build_one)
     monkeypatch.setattr("desktop.program.build", build_desktop)
+    monkeypatch.setattr(roots, "source_hash", lambda: "sources")
     monkeypatch.setattr(roots, "why_not", lambda: "")
     assert roots.build_platforms("all", tmp_path, ["--quick"]) == 1
     assert built == [("linux-amd64", ["--quick"])]
@@ -48,9 +49,15 @@ def test_failed_platform_does_not_stop_others(
     assert "linux-amd64: built" in said and "linux-arm64: not built, build: no such file" in said
     assert "linux-armv7: not built, Command '['pip']'" in said
     assert said.count("not built, build: mvn not found") == len(TARGETS)
-    assert roots.build_platforms("linux-amd64", tmp_path, []) == 0
+    (tmp_path / "coder-slim-linux-amd64").write_bytes(b"")
+    for flags, count in (([], 2), ([], 2), (["--slim"], 3), ([], 4)):  # the second time, nothing is built
+        assert roots.build_platforms("linux-amd64", tmp_path, flags) == 0 and len(built) == count
+    assert roots.build_platforms("linux-amd64", tmp_path, [], force=True) == 0 and len(built) == 5
+    (tmp_path / "coder-linux-amd64").unlink()
+    assert roots.build_platforms("linux-amd64", tmp_path, []) == 0 and len(built) == 6
+    capsys.readouterr()
     monkeypatch.setattr(roots, "why_not", lambda: "only root makes a root")
-    assert roots.build_platforms("all", tmp_path, []) == 1 and len(built) == 2
+    assert roots.build_platforms("all", tmp_path, ["--pure"]) == 1 and len(built) == 6
     assert capsys.readouterr().err.count("not built, only root makes a root") == len(roots.PLATFORMS)
     with pytest.raises(SystemExit, match="no recipe for linux-mips"):
         roots.build_platforms("linux-mips,linux-amd64", tmp_path, [])

@@ -10,13 +10,10 @@ import hashlib
 import json
 import os
 import re
-import shlex
 import signal
 import stat
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,90 +21,30 @@ from uuid import uuid4
 
 import pytest
 import trio
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from coder.base.version import BUILD_VERSION
-from coder.domain.agents.init_scripts import attach_command
 from coder.net.websocket import WebSocketStream
 from coder.rpc.proto import provisioner_pb2
 from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
 from tests.kit.agents.terminals import open_terminal, read_until, resize, type_text
 from tests.kit.paths import ROOT
+from tests.kit.programs.releases import KEY, NEWER, Mirror
 from tests.kit.server.server_process import Loopback, open_loopback, program_under_test
-from tests.kit.wine.machine import BUILT, InstalledProgram, WineHost, missing_tools, windows_path
-from tests.kit.wine.powershell import Session
+from tests.kit.wine.attached_program import attached, over_ssh, ssh_words
+from tests.kit.wine.machine import BUILT, InstalledProgram, missing_tools, windows_path
 from tests.kit.wine.programs import install_program
 
 sys.path.insert(0, str(ROOT / "build"))
-from release.keys import ReleaseKey
+from desktop.hot_modules import hot_modules
 
-RELEASE_KEY = ReleaseKey(Ed25519PrivateKey.from_private_bytes(b"\1" * 32))
+PROGRAM = "coder-windows-amd64.exe"
+CLIENTS = {"ours": program_under_test(), "original": [os.environ.get("CODER_TEST_ORIGINAL_CLI", "")]}
+"""Command lines of this machine. The original's is not part of this project: the variable names a program."""
 pytestmark = [
     pytest.mark.system,
     pytest.mark.skipif(not BUILT, reason="a built program for Windows is run there"),
     pytest.mark.skipif(bool(missing_tools()), reason=f"not installed: {', '.join(missing_tools())}"),
 ]
-
-
-@asynccontextmanager
-async def attached(
-    installed: InstalledProgram,
-    tmp_path: Path,
-    *flags: str,
-    scripts: Sequence[provisioner_pb2.Script] = (),
-    **more: str,
-) -> AsyncIterator[AgentWorld]:
-    """A workspace whose agent is the Windows program, attached by the line that the product prints."""
-    (tmp_path / "site/bin").mkdir(parents=True)
-    (tmp_path / "site/bin/coder-windows-amd64.exe").symlink_to(BUILT)
-    fields = {"scripts": list(scripts)}
-    async with workspace_world(site_dir=str(tmp_path / "site"), agent_fields=fields) as view:
-        line = attach_command(view.world.url, "windows", "amd64", view.token)
-        program, words, env = await trio.to_thread.run_sync(started_by, line, installed)
-        assert (program, words) == (windows_path(installed.program), ["agent"])
-        log = tmp_path / "log"
-        given = {**env, "TEMP": "C:\\windows\\temp", **more}
-        async with installed.machine.agent(installed.program, installed.cache, given, log, *flags) as process:
-
-            async def connected() -> bool:
-                assert process.poll() is None, log.read_text()
-                return bool((await view.agent())["status"] == "connected")
-
-            await eventually(connected, seconds=120)
-            yield view
-
-
-def started_by(line: str, installed: InstalledProgram) -> tuple[str, list[str], dict[str, str]]:
-    """Execute a line of PowerShell; returns the program that it starts, with arguments and environment."""
-    folder = installed.program.parent
-    host = WineHost(installed.machine, installed.cache, folder)
-    session = Session(host, {"TEMP": windows_path(folder)})
-    session.statics = {
-        "[Net.ServicePointManager]::SecurityProtocol": 0,
-        "[Net.SecurityProtocolType]::Tls12": 3072,
-        "[Net.WebRequest]::DefaultWebProxy": None,
-    }
-    session.execute(line)
-    (started,) = host.started
-    return started
-
-
-def ssh_words(tmp_path: Path, url: str, token: str, tool: str = "ssh") -> list[str]:
-    """OpenSSH of this machine, with our command line as its ProxyCommand for the host `dev`."""
-    env = f"CODER_URL={url} CODER_SESSION_TOKEN={token} CODER_NO_COMMAND_SERVER=1"
-    config = tmp_path / "ssh_config"
-    config.write_text(
-        f"Host dev\n  ProxyCommand env {env} {shlex.join(program_under_test())} ssh --stdio dev\n"
-        "  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n"
-    )
-    return [tool, "-F", str(config)]
-
-
-async def over_ssh(
-    view: AgentWorld, tmp_path: Path, tool: str, *words: str, data: bytes = b""
-) -> subprocess.CompletedProcess[bytes]:
-    command = [*ssh_words(tmp_path, view.world.url, view.world.token, tool), *words]
-    return await trio.run_process(command, stdin=data, capture_stdout=True, capture_stderr=True, check=False)
 
 
 def test_version_runs(installed: InstalledProgram) -> None:
@@ -117,11 +54,22 @@ def test_version_runs(installed: InstalledProgram) -> None:
     assert done.stdout.startswith(b"Coder v2.34"), done.stderr
 
 
+def test_mesh_is_compiled(installed: InstalledProgram) -> None:
+    """All modules in one process, and some of them first in their own, because compiled modules import in cycles."""
+    names = [name.removesuffix(".py").replace("/", ".") for name in hot_modules()]
+    for given in (names, *([name] for name in names[:: len(names) // 4])):
+        env = {"CODER_BINARY_CACHE": windows_path(installed.cache), "WINE_IMPORTS": " ".join(given)}
+        done = installed.machine.run("wine", str(installed.program), "version", env=env)
+        found = done.stdout.decode().split()
+        plain = [path for path in found if not path.endswith(".pyd")]
+        assert (len(found), plain) == (len(given), []), done.stderr
+
+
 @pytest.mark.parametrize(("content", "code"), [(b"released", 0), (b"changed", 1)])
 def test_release_is_verified(content: bytes, code: int, installed: InstalledProgram, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(content)
-    (tmp_path / "file.minisig").write_text(RELEASE_KEY.minisign(b"released", "of a test"))
-    command = [str(installed.program), "verify", windows_path(tmp_path / "file"), "--key", RELEASE_KEY.public_line]
+    (tmp_path / "file.minisig").write_text(KEY.minisign(b"released", "of a test"))
+    command = [str(installed.program), "verify", windows_path(tmp_path / "file"), "--key", KEY.public_line]
     done = installed.machine.run("wine", *command, env={"CODER_BINARY_CACHE": windows_path(installed.cache)})
     assert done.returncode == code and (code or b"of a test" in done.stdout), done.stderr
 
@@ -138,11 +86,27 @@ def test_damaged_program_is_named(installed: InstalledProgram, tmp_path: Path) -
     assert not list((tmp_path / "c").glob("*/modules.bin"))
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small file system is mounted by root")
+def test_full_disk_is_named(installed: InstalledProgram, tmp_path: Path) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", str(tmp_path)], check=True)
+    try:
+        env = {"CODER_BINARY_CACHE": windows_path(tmp_path)}
+        done = installed.machine.run("wine", str(installed.program), "version", env=env)
+        assert done.returncode == 127 and b"free some space, or set CODER_BINARY_CACHE" in done.stderr, done.stderr
+        assert not list(tmp_path.glob("*/.complete"))
+    finally:
+        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+
+
 async def test_windows_amd64_attaches_under_wine(installed: InstalledProgram, tmp_path: Path) -> None:
     async with attached(installed, tmp_path) as view:
         done = await over_ssh(view, tmp_path, "ssh", "dev", 'echo "a b" %CODER%& echo wrong 1>&2& exit 7')
         assert done.stdout.split() == [b'"a', b'b"', b"true"] and done.stderr.strip() == b"wrong"
         assert done.returncode == 7
+        # Its program lies in a folder with a space and a letter that is not ASCII.
+        own = await over_ssh(view, tmp_path, "ssh", "dev", "echo %GIT_SSH_COMMAND%& coder version")
+        assert b"/sshd.exe' gitssh --" in own.stdout and b"\\" not in own.stdout.splitlines()[0], own
+        assert b"Coder v2.34" in own.stdout, own
         shell = b"echo in a terminal %CODER%\rexit 5\r"
         terminal = await over_ssh(view, tmp_path, "ssh", "-tt", "dev", data=shell)
         assert b"in a terminal true" in terminal.stdout
@@ -214,6 +178,29 @@ async def test_agent_carries_100_megabytes(installed: InstalledProgram, tmp_path
         done = await over_ssh(view, tmp_path, "ssh", "dev", program, data=data)
         assert done.returncode == 3, done.stderr
         assert hashlib.sha256(done.stdout).hexdigest() == hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_client_runs_commands_on_windows(client: str, installed: InstalledProgram, tmp_path: Path) -> None:
+    """`coder ssh` of this machine, without OpenSSH: bytes both ways, both outputs, the exit code."""
+    if not CLIENTS[client][0]:
+        pytest.skip("CODER_TEST_ORIGINAL_CLI does not name the original's command line")
+    program, data = install_program(installed.machine, "copy"), b"\r\n\x1a\x00\xff" + os.urandom(5_000_000)
+    async with attached(installed, tmp_path) as view:
+        session = {"CODER_URL": view.world.url, "CODER_SESSION_TOKEN": view.world.token, "HOME": str(tmp_path)}
+        env = {**os.environ, **session, "CODER_CONFIG_DIR": str(tmp_path / "config")}
+
+        async def run(command: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+            words = [*CLIENTS[client], "ssh", "dev", command]
+            return await trio.run_process(
+                words, stdin=data, env=env, capture_stdout=True, capture_stderr=True, check=False
+            )
+
+        copied = await run(program, data)
+        assert copied.returncode == 3, copied.stderr
+        assert hashlib.sha256(copied.stdout).hexdigest() == hashlib.sha256(data).hexdigest()
+        both = await run("echo right& echo wrong 1>&2& exit 7")
+        assert (both.returncode, both.stdout.split()) == (7, [b"right"]) and b"wrong" in both.stderr
 
 
 async def test_agent_forwards_both_ways(installed: InstalledProgram, tmp_path: Path) -> None:
@@ -435,3 +422,29 @@ def test_script_socket_is_refused(installed: InstalledProgram) -> None:
     cache = {"CODER_BINARY_CACHE": windows_path(installed.cache)}
     done = installed.machine.run("wine", str(installed.program), "exp", "sync", "ping", env=cache)
     assert done.returncode == 1 and b"no socket for scripts on this system" in done.stderr
+
+
+def test_upgrade_replaces_running_program(installed: InstalledProgram, tmp_path: Path) -> None:
+    """`coder upgrade` renames its own file, which runs; the program before puts itself back."""
+    machine, program = installed.machine, tmp_path / "my tööls" / "coder.exe"
+    program.parent.mkdir()
+    program.write_bytes(Path(BUILT).read_bytes())
+    install_program(machine, "newer")
+    newer = (machine.drive / "newer.exe").read_bytes()
+    mirror = Mirror(tmp_path / "mirror")
+    mirror.add(NEWER, newer, name=PROGRAM)
+    cache = {"CODER_BINARY_CACHE": windows_path(installed.cache)}
+    words = ["--release-list", windows_path(mirror.folder), "--key", KEY.public_line, "--yes"]
+    done = machine.run("wine", str(program), "upgrade", *words, env=cache)
+    assert done.returncode == 0, done.stderr
+    previous = program.with_name("coder.previous.exe")
+    assert program.read_bytes() == newer and previous.read_bytes() == Path(BUILT).read_bytes()
+    back = machine.run("wine", str(previous), "upgrade", "--rollback", "--yes", env=cache)
+    assert back.returncode == 0, back.stderr
+    assert program.read_bytes() == Path(BUILT).read_bytes() and previous.read_bytes() == newer
+
+
+def test_upgrade_names_missing_list(installed: InstalledProgram) -> None:
+    cache = {"CODER_BINARY_CACHE": windows_path(installed.cache)}
+    done = installed.machine.run("wine", str(installed.program), "upgrade", env=cache)
+    assert done.returncode == 1 and b"no list of releases is named" in done.stderr, done.stderr

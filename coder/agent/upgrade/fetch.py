@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -22,6 +22,7 @@ from coder.agent.upgrade.checks import check_program, check_signature, digest_of
 from coder.agent.upgrade.folder import NO_FOLLOW, ensure_private, link_others, locked_in_thread, program_path
 from coder.agent.upgrade.outcomes import UpgradeNotNowError, UpgradeRefusedError
 from coder.base.atomic_file import BINARY
+from coder.base.files.private_files import replace_file, when_free
 from coder.net.errors import NetError
 from coder.net.http1 import HttpClient
 
@@ -61,9 +62,10 @@ async def fetch_program(
 
 
 def _tidy(folder: Path) -> None:
-    """Remove the files of downloads that were killed."""
+    """Remove the files of downloads that were killed; one that another program holds open stays until the next."""
     for leftover in folder.glob("*.part"):
-        leftover.unlink(missing_ok=True)
+        with suppress(PermissionError):
+            leftover.unlink(missing_ok=True)
 
 
 async def server_digest(client: HttpClient, name: str) -> str:
@@ -85,7 +87,7 @@ async def _download(client: HttpClient, name: str, path: Path, digest: str) -> N
             raise NetError("timeout", f"/bin/{name} was not downloaded within {DOWNLOAD_TIMEOUT:g} s")
         if await digest_of(partial_path) != digest:
             raise UpgradeNotNowError("its checksum differs from the server's")
-        await on_disk(partial_path.replace, path)
+        await on_disk(replace_file, partial_path, path)  # an antivirus reads a new program first
     finally:
         await _delete_file(partial_path)
 
@@ -97,7 +99,7 @@ def _create(path: Path) -> BinaryIO:
 async def _delete_file(path: Path) -> None:
     """Delete a file, even when cancelled, unless the disk does not answer: the next download removes leftovers."""
     with trio.move_on_after(DISK_TIMEOUT, shield=True):
-        await on_disk(partial(path.unlink, missing_ok=True))
+        await on_disk(when_free, partial(path.unlink, missing_ok=True))
 
 
 async def _receive(client: HttpClient, name: str, file: BinaryIO) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -90,7 +91,8 @@ def _is_valid(name: str, value: str) -> bool:
 
 def _without_secrets(state: AgentState, session: Mapping[str, str] | None) -> dict[str, str]:
     identity, manifest = state.identity, state.manifest
-    env = {"CODER": "true", "GIT_SSH_COMMAND": f"{state.executable} gitssh --"}
+    # A shell reads it, on Windows too: there a backslash would quote, and a user's name can have a space.
+    env = {"CODER": "true", "GIT_SSH_COMMAND": f"{shlex.quote(Path(state.executable).as_posix())} gitssh --"}
     env["CS_DISABLE_GETTING_STARTED_OVERRIDE"] = "true"
     env |= system.user_variables(identity.name, identity.home, identity.shell)
     if manifest is not None:

@@ -17,8 +17,10 @@ from pathlib import Path
 PRIVATE = 0o600
 HELD_SECONDS, HELD_INTERVAL = 2.0, 0.1
 """Seconds (ours) that a replacement waits for a file which another program holds open, and between two attempts."""
-_HELD = frozenset({5, 32})
-"ERROR_ACCESS_DENIED and ERROR_SHARING_VIOLATION of Windows."
+SHARING_VIOLATION = 32
+"""Windows' error ERROR_SHARING_VIOLATION: another program holds the file open."""
+_HELD = frozenset({5, SHARING_VIOLATION})
+"With ERROR_ACCESS_DENIED, which a file that is being removed gives."
 
 
 def open_private(path: Path, flags: int, *, owner: str = "") -> int:

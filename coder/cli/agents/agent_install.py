@@ -173,11 +173,11 @@ def _replace_program(source: Path, path: Path) -> None:
             replace_file(beside, path)  # the file of a running program cannot be overwritten
         except PermissionError:
             # Windows does not replace the file of a running program either, but renames it.
-            path.rename(aside)
+            when_free(lambda: path.rename(aside))
             try:
-                beside.rename(path)
+                replace_file(beside, path)
             except OSError:
-                aside.rename(path)
+                replace_file(aside, path)
                 raise
     finally:
         beside.unlink(missing_ok=True)

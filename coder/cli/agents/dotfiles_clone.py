@@ -29,6 +29,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from coder.base.atomic_file import move_aside, shown
 from coder.base.errors import CoderError
+from coder.base.files.private_files import when_free
 from coder.cli.core import session
 
 _URL_FILE = "dotfilesurl"
@@ -133,7 +134,7 @@ class Clone:
             self._clone_into(made)
             if os.path.lexists(self.folder):
                 _tell(f"Moved {self.folder} to {move_aside(self.folder, self._backup())}")
-            made.rename(self.folder)
+            when_free(lambda: made.rename(self.folder))
 
     def _clone_into(self, folder: Path) -> None:
         branch = ["--branch", self.branch] if self.branch else []

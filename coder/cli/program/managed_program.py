@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
+from coder.cli.core.edition import is_windows
 
 Ask = Callable[[list[str]], str]
 """Runs a command and returns its output, "" if it fails or is missing."""
@@ -33,7 +35,7 @@ def refuse_managed(path: Path | None, env: Mapping[str, str], ask: Ask | None = 
     if path is None:
         raise _refusal("this program was not installed as one file", "pipx upgrade coder, or update the checkout")
     real = path.resolve()
-    if env.get("KUBERNETES_SERVICE_HOST") or any(mark.exists() for mark in CONTAINER_MARKS):
+    if env.get("KUBERNETES_SERVICE_HOST") or (not is_windows() and any(mark.exists() for mark in CONTAINER_MARKS)):
         raise _refusal("this program belongs to a container image", "start a container of the new image")
     if _is_agent(path, env):
         raise _refusal("this is an agent's program", "coder agent install --self-upgrade, or a new start script")
@@ -56,10 +58,12 @@ def _refusal(reason: str, command: str) -> CoderError:
 def _is_agent(path: Path, env: Mapping[str, str]) -> bool:
     """Return whether an agent runs this file: in one of its shells (`GIT_SSH_COMMAND` names its program), or as a
     service that `coder agent install` made."""
-    words = env.get("GIT_SSH_COMMAND", "").split()
+    words = _shell_words(env.get("GIT_SSH_COMMAND", ""))
     if env.get("CODER") == "true" and words[1:2] == ["gitssh"] and Path(words[0]) == path:
         return True
-    for folder in UNIT_FOLDERS:
+    if (local := env.get("LOCALAPPDATA")) and path.parent == Path(local) / "coder-agent":
+        return True  # the task of Windows, and an agent that upgraded itself
+    for folder in () if is_windows() else UNIT_FOLDERS:  # there, "/etc" is a folder of the current drive
         for unit in (*folder.glob("coder-agent*.service"), *folder.glob("com.coder.*.plist")):
             try:
                 text = unit.read_text(encoding="utf-8", errors="replace")
@@ -68,6 +72,13 @@ def _is_agent(path: Path, env: Mapping[str, str]) -> bool:
             if re.search(rf"""(?<=[\s='">]){re.escape(str(path))}(?=[\s'"<])""", text):
                 return True
     return False
+
+
+def _shell_words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:  # a quotation that does not end: not of an agent
+        return []
 
 
 def _dpkg_owner(ask: Ask, *files: Path) -> str:

@@ -22,6 +22,7 @@ from pathlib import Path
 from coder.base.atomic_file import naming
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
+from coder.base.files.private_files import SHARING_VIOLATION, replace_file, when_free
 from coder.cli.core.edition import is_windows
 from coder.domain.agents.version_order import canonical
 
@@ -122,11 +123,7 @@ def unchanged_on_failure() -> Iterator[None]:
     try:
         yield
     except PermissionError as error:
-        raise CoderError(
-            "upgrade_not_permitted",
-            f"this user may not replace the program: {error.filename or 'permission denied'}. {_UNCHANGED}",
-            "Run the command as the owner of the program's folder, for example with sudo.",
-        ) from None
+        raise _not_permitted(error) from None
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
         raise CoderError(
@@ -134,6 +131,22 @@ def unchanged_on_failure() -> Iterator[None]:
             f"the upgrade failed: {name}{error.strerror or type(error).__name__}. {_UNCHANGED}",
             "Free space, or mend the folder, and run it again.",
         ) from None
+
+
+def _not_permitted(error: PermissionError) -> CoderError:
+    """Return the error of a user without rights, or, on Windows, of a file that another program holds open."""
+    if getattr(error, "winerror", None) == SHARING_VIOLATION:
+        return CoderError(
+            "upgrade_failed",
+            f"another program holds {error.filename or 'a file'} open. {_UNCHANGED}",
+            "Wait until your antivirus has read it, or end the other program, and run it again.",
+        )
+    way = "in a terminal as administrator" if is_windows() else "for example with sudo"
+    return CoderError(
+        "upgrade_not_permitted",
+        f"this user may not replace the program: {error.filename or 'permission denied'}. {_UNCHANGED}",
+        f"Run the command as the owner of the program's folder, {way}.",
+    )
 
 
 @contextlib.contextmanager
@@ -253,25 +266,25 @@ def _sync_folder(folder: Path) -> None:
 def _replace(source: Path, target: Path, saved: Path) -> None:
     """Rename `source` to `target`, and keep the file that was there as `saved`, a path that does not exist."""
     if not os.path.lexists(target):
-        source.replace(target)
+        replace_file(source, target)
         return
     if not is_windows():
         link_or_copy(target, saved)
-        source.replace(target)
+        replace_file(source, target)
         return
-    target.rename(saved)  # a running .exe can be renamed and not be overwritten
+    when_free(lambda: target.rename(saved))  # a running .exe can be renamed and not be overwritten
     try:
-        source.replace(target)
+        replace_file(source, target)
     except OSError:
-        saved.replace(target)
+        replace_file(saved, target)
         raise
 
 
 def _put_back(saved: Path, target: Path) -> None:
     if os.path.lexists(saved):
-        saved.replace(target)
+        replace_file(saved, target)
     else:
-        target.unlink()
+        when_free(target.unlink)
 
 
 def link_or_copy(source: Path, target: Path) -> None:

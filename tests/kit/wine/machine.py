@@ -12,7 +12,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,12 +89,17 @@ class Machine:
         self, program: Path, cache: Path, env: Mapping[str, str], log: Path, *flags: str
     ) -> AsyncIterator[trio.Process]:
         """Run the agent with a display, which WinPTY needs."""
-        given = {**self.env, "CODER_BINARY_CACHE": windows_path(cache), **env}
-        command = f'xvfb-run -a wine "$0" agent {shlex.join(flags)} 2>&1 | cat >"$1"'
+        given = {"CODER_BINARY_CACHE": windows_path(cache), **env}
+        async with self.running(["xvfb-run", "-a", "wine", str(program), "agent", *flags], given, log) as process:
+            yield process
+
+    @asynccontextmanager
+    async def running(self, command: Sequence[str], env: Mapping[str, str], log: Path) -> AsyncIterator[trio.Process]:
+        """Run a command, and end every process of the machine afterwards."""
         process = await trio.lowlevel.open_process(
-            ["sh", "-c", command, str(program), str(log)],
+            ["sh", "-c", f'{shlex.join(command)} 2>&1 | cat >"$0"', str(log)],
             stdin=subprocess.DEVNULL,
-            env=given,
+            env={**self.env, **env},
             start_new_session=True,
         )
         try:
@@ -126,13 +131,13 @@ class InstalledProgram:
 
 
 @contextlib.contextmanager
-def installed_program(folder: Path) -> Iterator[InstalledProgram]:
+def installed_program(folder: Path, built: str = BUILT) -> Iterator[InstalledProgram]:
     """Install the built program in a folder with a space and a letter that is not ASCII."""
     machine = Machine(folder)
     machine.set_up()
     program = folder / "a prögram" / "sshd.exe"
     program.parent.mkdir()
-    program.write_bytes(Path(BUILT).read_bytes())
+    program.write_bytes(Path(built).read_bytes())
     machine.unpack(program, folder / "cache")
     try:
         yield InstalledProgram(machine, program, folder / "cache")

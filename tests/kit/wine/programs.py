@@ -48,6 +48,13 @@ int main(int argc, char **argv) {
     return !CreateProcessA(NULL, line, NULL, NULL, FALSE, DETACHED_PROCESS, NULL, NULL, &start, &process);
 }
 """,
+    # Answers `version --output json` as a program of the release NEWER (tests/kit/programs/releases.py).
+    "newer": """#include <stdio.h>
+int main(void) {
+    puts("{\\"version\\": \\"v2.35.0\\", \\"slim\\": true}");
+    return 0;
+}
+""",
     # Writes a word with a letter in the code page of consoles.
     "oem": """#include <windows.h>
 #include <stdio.h>

@@ -32,6 +32,15 @@ if os.environ.get("WINE_OLD_VERSION") and os.environ.get("CODER_SELF", "").endsw
     version.BUILD_VERSION = upgrader.BUILD_VERSION = os.environ["WINE_OLD_VERSION"]
     upgrader.DOWNLOAD_SPREAD = 0.0
 
+if os.environ.get("WINE_IMPORTS"):  # the module that each name gives, one a line
+    import importlib
+    import sys
+
+    for _name in os.environ["WINE_IMPORTS"].split():
+        sys.stdout.write(f"{importlib.import_module(_name).__file__}\n")
+    sys.stdout.flush()
+    os._exit(0)
+
 try:
     import winpty
 except ImportError:

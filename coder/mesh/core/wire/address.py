@@ -66,7 +66,7 @@ def endpoint(host: str, port: int) -> UdpAddress:
     """
     ip = ip_address(host.partition("%")[0])
     # A dual-stack socket reports IPv4 senders as mapped: kept so, one peer would be two candidates.
-    if ip.version == 6 and ip.ipv4_mapped is not None:
+    if isinstance(ip, IPv6Address) and ip.ipv4_mapped is not None:
         ip = ip.ipv4_mapped
     # The text is normalized: two spellings of one address have to be one key.
     return UdpAddress(str(ip), port)

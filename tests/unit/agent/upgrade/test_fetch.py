@@ -22,6 +22,8 @@ from coder.agent.upgrade.fetch import fetch_program, server_digest
 from coder.agent.upgrade.folder import locked
 from coder.agent.upgrade.outcomes import UpgradeNotNowError, UpgradeRefusedError
 from coder.base.errors import CoderError
+from coder.base.files import private_files
+from coder.base.files.private_files import SHARING_VIOLATION
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient, HttpResponse
 from tests.kit.event_loop_probes import watched
@@ -132,6 +134,24 @@ async def test_disk_failure_is_no_verdict(number: int, tmp_path: Path, monkeypat
             await fetched(Shelf(), tmp_path)
     assert [one.name for one in tmp_path.iterdir()] == [".lock"]
     assert (await fetched(Shelf(), tmp_path)).read_bytes() == GOOD
+
+
+async def test_new_program_held_by_antivirus_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows neither renames nor removes a file that another program reads."""
+    original = Path.replace
+    refused: list[Path] = []
+
+    def held(self: Path, target: Path) -> Path:
+        if len(refused) < 2:
+            refused.append(self)
+            error = PermissionError(errno.EACCES, "held")
+            error.winerror = SHARING_VIOLATION  # type: ignore[attr-defined]
+            raise error
+        return original(self, target)
+
+    monkeypatch.setattr(Path, "replace", held)
+    monkeypatch.setattr(private_files, "HELD_INTERVAL", 0)
+    assert (await fetched(Shelf(), tmp_path)).read_bytes() == GOOD and len(refused) == 2
 
 
 class Trickle(Answer):

@@ -75,7 +75,7 @@ async def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
         monkeypatch.delenv(name)
     for name in ("CODER_SELF", "CODER_AGENT_AUTH", "CODER_SESSION_TOKEN"):
         monkeypatch.setenv(name, "private")
-    program = tmp_path / "folder/coder"
+    program = tmp_path / "a folder/coder"
     program.parent.mkdir(mode=0o755)
     program.write_text("#!/bin/sh\necho own program\n")
     program.chmod(0o755)
@@ -167,7 +167,7 @@ async def environment_in(workspace: Workspace, place: str) -> dict[str, str]:
     """Return the environment that a command in that place has."""
     path = workspace.program.with_name("environment")
     with trio.fail_after(60):
-        await PLACES[place][0](workspace, f"env -0 >{path}")
+        await PLACES[place][0](workspace, f"env -0 >'{path}'")
     return dict(item.split("=", 1) for item in path.read_text().split("\0") if item)
 
 
@@ -177,7 +177,7 @@ async def test_every_name_has_its_value(workspace: Workspace, place: str) -> Non
     program = str(workspace.program)
     expected: dict[str, object] = {
         **EVERYWHERE,
-        "GIT_SSH_COMMAND": f"{program} gitssh --",
+        "GIT_SSH_COMMAND": f"'{program}' gitssh --",
         "GIT_ASKPASS": program,
         "HOME": str(workspace.state.identity.home),
         "USER": workspace.state.identity.name,
@@ -196,7 +196,7 @@ async def test_every_name_has_its_value(workspace: Workspace, place: str) -> Non
 async def test_own_program_runs_as_coder(workspace: Workspace, place: str) -> None:
     result = workspace.program.with_name("result")
     with trio.fail_after(60):
-        await PLACES[place][0](workspace, f"coder >{result} 2>&1")
+        await PLACES[place][0](workspace, f"coder >'{result}' 2>&1")
     assert result.read_text() == "own program\n"
 
 
@@ -205,7 +205,7 @@ async def test_other_file_name_gets_link(workspace: Workspace) -> None:
     workspace.state.executable = str(renamed)
     workspace.scripts.prepare()
     result = renamed.with_name("result")
-    await _script(workspace, f"coder >{result}; command -v coder >>{result}")
+    await _script(workspace, f"coder >'{result}'; command -v coder >>'{result}'")
     said, path = result.read_text().splitlines()
     assert said == "own program" and Path(path).readlink() == renamed
     assert Path(path).parent.stat().st_mode & 0o777 == 0o700
@@ -226,7 +226,7 @@ async def test_workspace_program_wins_over_own(workspace: Workspace, monkeypatch
     (other / "coder").chmod(0o755)
     monkeypatch.setenv("PATH", f"{other}:/usr/bin:/bin")
     result = workspace.program.with_name("result")
-    await _script(workspace, f"coder >{result}")
+    await _script(workspace, f"coder >'{result}'")
     assert result.read_text() == "another program\n"
 
 

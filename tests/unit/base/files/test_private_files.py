@@ -149,3 +149,45 @@ def test_file_held_forever_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(private_files, "HELD_SECONDS", 0)
     with pytest.raises(PermissionError):
         replace_file(Held(1 << 30, 32), Path("x"))  # type: ignore[arg-type]
+
+
+RENAMES_OF_POSIX = {"agent/platform/posix.py": 2}
+"""Files whose renames never run on Windows, with their number."""
+
+
+def own_renames(text: str) -> list[int]:
+    """Return the lines of calls that rename a file outside `replace_file` and `when_free`. A `replace` of a string has
+    two arguments, one of a date or of a dataclass has names."""
+    tree = ast.parse(text)
+    waiting = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "when_free"
+        for inner in ast.walk(node)
+    }
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"replace", "rename"}
+        and (len(node.args), len(node.keywords)) == (1, 0)
+        and id(node) not in waiting
+    ]
+
+
+def test_other_renames_are_detected() -> None:
+    assert own_renames("a.replace(b)\na.rename(b)\n'a'.replace('b', 'c')\nwhen_free(lambda: a.rename(b))") == [1, 2]
+
+
+def test_renames_wait_for_holders() -> None:
+    """Windows renames no file that an antivirus reads, and a new program is read by every one."""
+    found = {
+        path.relative_to(PACKAGE).as_posix(): len(lines)
+        for room in ON_EVERY_SYSTEM
+        for path in (PACKAGE / room).rglob("*.py")
+        if (lines := own_renames(path.read_text()))
+    }
+    assert {name: count for name, count in found.items() if not name.startswith(tuple(ONLY_ON_POSIX))} == (
+        RENAMES_OF_POSIX
+    )

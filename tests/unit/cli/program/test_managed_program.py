@@ -40,6 +40,18 @@ CASES = {
         NOTHING,
         "coder agent install --self-upgrade",
     ),
+    "agent's shell of a name with a space": (
+        "/tmp/Ana M/coder",
+        {"CODER": "true", "GIT_SSH_COMMAND": "'/tmp/Ana M/coder' gitssh --"},
+        NOTHING,
+        "coder agent install --self-upgrade",
+    ),
+    "task of Windows": (
+        "/Users/ana/AppData/Local/coder-agent/coder.exe",
+        {"LOCALAPPDATA": "/Users/ana/AppData/Local"},
+        NOTHING,
+        "coder agent install --self-upgrade",
+    ),
 }
 
 
@@ -55,6 +67,8 @@ def test_container_mark_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(managed_program, "CONTAINER_MARKS", (tmp_path,))
     with pytest.raises(CoderError, match="container image"):
         refuse_managed(Path("/opt/coder"), {}, NOTHING)
+    monkeypatch.setattr(managed_program, "is_windows", lambda: True)
+    assert refuse_managed(Path("/opt/coder"), {}, NOTHING) == Path("/opt/coder")
 
 
 @pytest.mark.parametrize(
@@ -74,6 +88,6 @@ def test_service_of_an_agent_refuses(tmp_path: Path, name: str, text: str, monke
 
 def test_installed_file_is_not_refused(tmp_path: Path) -> None:
     """A shell of an agent where the user installed another program."""
-    env = {"CODER": "true", "GIT_SSH_COMMAND": "/tmp/coder.x/coder gitssh --"}
+    env = {"CODER": "true", "GIT_SSH_COMMAND": "/tmp/coder.x/coder gitssh --", "LOCALAPPDATA": "/Users/ana"}
     other = answers("dpkg-query", "diversion by dash from: /usr/bin/coder\n")
     assert refuse_managed(tmp_path / "coder", env, other) == tmp_path / "coder"

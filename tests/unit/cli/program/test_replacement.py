@@ -14,7 +14,7 @@ import pytest
 
 from coder.base.errors import CoderError
 from coder.cli.program import replacement
-from coder.cli.program.replacement import Record, identity, link_or_copy, read_record, stage, swap
+from coder.cli.program.replacement import Record, identity, link_or_copy, read_record, stage, swap, unchanged_on_failure
 
 BEFORE = {"coder": b"two", "coder.previous": b"one", "coder.previous.json": b""}
 ONLY = {"coder": b"two"}
@@ -170,3 +170,21 @@ def test_read_only_file_system_is_named(untouched: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_flag=os.ST_RDONLY))
     with pytest.raises(CoderError, match="Read-only file system"), stage(untouched, identity(untouched)):
         pass
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "message", "hint"),
+    [
+        (32, "upgrade_failed", "another program holds coder.exe open", "antivirus"),
+        (5, "upgrade_not_permitted", "this user may not replace the program: coder.exe", "as administrator"),
+    ],
+)
+def test_windows_errors_have_a_way_out(
+    number: int, code: str, message: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = PermissionError(errno.EACCES, "Permission denied", "coder.exe")
+    error.winerror = number  # type: ignore[attr-defined]
+    monkeypatch.setattr(replacement, "is_windows", lambda: True)
+    with pytest.raises(CoderError, match=message) as raised, unchanged_on_failure():
+        raise error
+    assert raised.value.code == code and "unchanged" in raised.value.message and hint in raised.value.hint
