@@ -85,7 +85,8 @@ _REASONS = {
         CreateFirstUserRequest.trial_info CreateFirstUserRequest.onboarding_info CreateGroupRequest.avatar_url
         PatchGroupRequest.avatar_url CreateOrganizationRequest.description CreateOrganizationRequest.icon
         UpdateOrganizationRequest.description UpdateOrganizationRequest.icon CreateTaskRequest.display_name
-        TemplateBuilderCreateTemplateRequest.icon CreateTemplateRequest.icon UpdateTemplateMeta.icon UpdateTemplateMeta.description
+        TemplateBuilderCreateTemplateRequest.icon CreateTemplateRequest.icon UpdateTemplateMeta.icon
+        UpdateTemplateMeta.description
         UpdateTemplateMeta.deprecation_message CreateUserSecretRequest.description UpdateUserSecretRequest.description
         CreateWorkspaceProxyRequest.display_name CreateWorkspaceProxyRequest.icon PatchWorkspaceProxy.display_name
         PatchWorkspaceProxy.icon PostOAuth2ProviderAppRequest.icon PutOAuth2ProviderAppRequest.icon CspReport.csp-report
