@@ -16,7 +16,8 @@ import { useTitle } from "../../ui/title";
 import { type ProvisionerTags } from "./TagEditor";
 import type { Uploaded } from "./new/UploadBox";
 import { Gallery } from "./new/Gallery";
-import { CreateForm, type Source } from "./new/CreateForm";
+import { CreateForm } from "./new/CreateForm";
+import type { Source } from "./new/source";
 
 export function NewTemplatePage({ title = "Create Template" }: { title?: string }) {
   const [params] = useSearchParams();

@@ -35,21 +35,7 @@ import { templatePath } from "../../../features/template/paths";
 import { TagEditor, type ProvisionerTags } from "../TagEditor";
 import { givenValues, startValues, VariablesForm } from "../VariablesForm";
 import { ArchiveFile } from "./ArchiveFile";
-
-export interface Source {
-  body: { file_id: string } | { example_id: string };
-  name: string;
-  display: string;
-  description: string;
-  icon: string;
-  title: string;
-  /** Name of the archive, which the user may take back. */
-  archive?: { name: string; onRemove: () => void };
-  /** The step before this form, instead of leaving it. */
-  back?: { text: string; onBack: () => void };
-  organization?: string;
-  tags?: ProvisionerTags;
-}
+import type { Source } from "./source";
 
 /** `then`: the page of the new template that is opened afterwards. */
 export function CreateForm({
