@@ -93,7 +93,7 @@ def _bundle(folder: Path, esbuild: Path) -> str:
 
 
 def _measured(browser: Browser, address: str, steps: int, *, whole: bool) -> dict[str, float]:
-    page = browser.new_page(viewport=WIDE)
+    page = browser.new_page(viewport={"width": WIDE["width"], "height": WIDE["height"]})
     page.add_init_script(OBSERVE + ("delete window.IntersectionObserver;" if whole else ""))
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
