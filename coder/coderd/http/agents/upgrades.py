@@ -9,7 +9,7 @@ from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.agents import upgrades
+from coder.coderd.services.agents import agent_http
 
 blueprint = Blueprint("agent_upgrades", __name__, url_prefix="/api/v2/workspaceagents")
 
@@ -17,7 +17,7 @@ blueprint = Blueprint("agent_upgrades", __name__, url_prefix="/api/v2/workspacea
 @route(blueprint, "GET", "/<id:agent>/upgrade", scope="workspace:read", answers=AgentUpgrade, refuses=(502,))
 async def get_upgrade(agent: str) -> Response:
     """Return the state of the agent's upgrade to the server's program."""
-    return reply(await upgrades.get_upgrade(context(), subject(), path_uuid(agent)))
+    return reply(await agent_http.get_upgrade(context(), subject(), path_uuid(agent)))
 
 
 @route(
@@ -31,4 +31,4 @@ async def get_upgrade(agent: str) -> Response:
 )
 async def post_upgrade(agent: str) -> Response:
     """Request the upgrade now instead of at a random time; the agent still waits until it is idle."""
-    return reply(await upgrades.request_upgrade(context(), subject(), path_uuid(agent)), 202)
+    return reply(await agent_http.request_upgrade(context(), subject(), path_uuid(agent)), 202)

@@ -1,7 +1,8 @@
 """Requests to an agent over the mesh: its HTTP API on overlay port 4.
 
-A disconnected agent is rejected before dialing, with upstream's text; an agent that does not answer is a bad gateway.
-Dialing is `appproxy/agents/dialing.py`.
+Upgrades of agents to this server's program are requests, too: the agent downloads the program, verifies it, and waits
+until it is idle (`coder/agent/upgrade/upgrader.py`). A disconnected agent is rejected before dialing, with upstream's
+text; an agent that does not answer is a bad gateway. Dialing is `appproxy/agents/dialing.py`.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import h11
 import trio
 
 from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
+from coder.api.agents.upgrades import AgentUpgrade
 from coder.api.base import codec
-from coder.api.base.refusals import BadGateway, Invalid
+from coder.api.base.refusals import BadGateway, Conflict, Invalid
 from coder.appproxy.agents.dialing import dial
+from coder.base.version import BUILD_VERSION
 from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.services.agents.agent_view import status_of
 from coder.coderd.services.network.stream_http import AgentAnswer, exchange
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 
 HTTP_PORT = 4
 _ANSWER_TIMEOUT = 20.0
+_UPGRADE = "/api/v0/upgrade"
+_MANUALLY = "Run its attach command again on the machine, which installs the server's program."
 
 
 def require_connected(ctx: Context, current: CurrentAgent) -> None:
@@ -85,3 +90,39 @@ async def fetch(
     finally:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
             await trio.aclose_forcefully(stream)
+
+
+async def get_upgrade(ctx: Context, subject: Subject, agent_id: UUID) -> AgentUpgrade:
+    """Return what the agent's upgrade is doing. Raises NotFound, Invalid (not connected), BadGateway."""
+    current = await load_agent(ctx, subject, agent_id)
+    require_connected(ctx, current)
+    answer = await fetch(ctx, agent_id, "GET", _UPGRADE)
+    if answer.status == 404:
+        return AgentUpgrade(state="unsupported", detail="", version=current.agent.version, server_version=BUILD_VERSION)
+    return read_upgrade_untrusted(answer)
+
+
+async def request_upgrade(ctx: Context, subject: Subject, agent_id: UUID) -> AgentUpgrade:
+    """Ask the agent to upgrade now; return its state after that.
+
+    Raises NotFound, Forbidden, Invalid (not connected), BadGateway; Conflict for an agent that does not upgrade itself.
+    """
+    require_connected(ctx, await load_agent(ctx, subject, agent_id, "update"))
+    answer = await fetch(ctx, agent_id, "POST", _UPGRADE)
+    if answer.status == 404:
+        raise Conflict("This agent is too old to be upgraded from here.", _MANUALLY)
+    if answer.status == 409:
+        raise Conflict("This agent does not upgrade itself: it was started without --self-upgrade.", _MANUALLY)
+    return read_upgrade_untrusted(answer)
+
+
+def read_upgrade_untrusted(answer: AgentAnswer) -> AgentUpgrade:
+    """Read an agent's answer; the server's version is our own. Raises BadGateway."""
+    if answer.status not in {200, 202}:
+        raise BadGateway("The agent could not describe its upgrade.", f"it answered {answer.status}")
+    try:
+        upgrade = codec.decode(answer.body, AgentUpgrade)
+    except ValueError as error:
+        raise BadGateway("The agent's answer could not be read.", "it describes no upgrade") from error
+    upgrade.server_version = BUILD_VERSION
+    return upgrade

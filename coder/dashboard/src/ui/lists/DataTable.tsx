@@ -9,6 +9,7 @@ import { useNarrow } from "../narrow";
 import { useListView } from "./list-view";
 import { chunksOf, isWindowed, RowChunk } from "./RowChunk";
 import { nextSorting, sorted, type Sorting, type SortValue } from "./sorting";
+import { Tick } from "./Tick";
 
 export interface Column<T> {
   id: string;
@@ -275,29 +276,4 @@ function withKeys(selected: Selected, keys: readonly string[], on: boolean): Sel
     else delete next[key];
   }
   return next;
-}
-
-function Tick({
-  label,
-  checked,
-  partly = false,
-  onChange,
-}: {
-  label: string;
-  checked: boolean;
-  partly?: boolean;
-  onChange: (checked: boolean) => void;
-}) {
-  return (
-    <input
-      type="checkbox"
-      aria-label={label}
-      className="grid"
-      checked={checked}
-      ref={(input) => {
-        if (input) input.indeterminate = partly && !checked;
-      }}
-      onChange={(event) => onChange(event.target.checked)}
-    />
-  );
 }

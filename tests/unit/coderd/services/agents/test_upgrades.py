@@ -15,7 +15,7 @@ from coder.agent.state import AgentState, Identity
 from coder.api.base.refusals import BadGateway
 from coder.base.json_types import JsonObject
 from coder.base.version import BUILD_VERSION
-from coder.coderd.services.agents.upgrades import read_upgrade_untrusted
+from coder.coderd.services.agents.agent_http import read_upgrade_untrusted
 from coder.coderd.services.network.stream_http import AgentAnswer
 from tests.kit.agents.real_agent import running_overlay_agent
 from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world

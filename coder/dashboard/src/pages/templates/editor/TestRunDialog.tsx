@@ -73,7 +73,10 @@ export function TestRunDialog({
       held={running}
       onClose={onClose}
       title={`Test ${version.name}`}
-      description={`Builds one workspace of ${template.display_name || template.name} for you, waits until its agents are ready, and deletes it.`}
+      description={
+        `Builds one workspace of ${template.display_name || template.name} for you, ` +
+        "waits until its agents are ready, and deletes it."
+      }
       actions={
         running ? (
           <Button onClick={stop}>Stop and delete</Button>
