@@ -53,9 +53,14 @@ async function change() {
 
 it("builds all files with the previous version's tags", async () => {
   const page = open();
-  expect(await screen.findByRole("button", { name: "Publish" })).toBeDisabled();
+  expect(await screen.findByRole("button", { name: "Publish" })).toHaveAttribute(
+    "aria-disabled",
+    "true",
+  );
   await change();
-  await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
+  await waitFor(() =>
+    expect(screen.getByRole("button", { name: "Publish" })).not.toHaveAttribute("aria-disabled"),
+  );
   const [sent, created] = page.sent;
   const files = readTar(await bytesOf(sent?.body as Blob));
   expect(files.map((file) => [file.path, new TextDecoder().decode(file.data)])).toEqual([
@@ -100,7 +105,9 @@ it("builds with changed tags", async () => {
 it("publishes with the entered name and message", async () => {
   const page = open();
   await change();
-  await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
+  await waitFor(() =>
+    expect(screen.getByRole("button", { name: "Publish" })).not.toHaveAttribute("aria-disabled"),
+  );
   await userEvent.click(screen.getByRole("button", { name: "Publish" }));
   const dialog = within(await screen.findByRole("dialog"));
   await userEvent.clear(dialog.getByLabelText(/Version name/));
@@ -124,7 +131,7 @@ it("shows why a build failed, and blocks publishing", async () => {
   });
   await change();
   expect(await screen.findByText("main.tf line 1: no")).toBeVisible();
-  expect(screen.getByRole("button", { name: "Publish" })).toBeDisabled();
+  expect(screen.getByRole("button", { name: "Publish" })).toHaveAttribute("aria-disabled", "true");
 });
 
 it("shows waiting and running builds, and cancels them", async () => {
@@ -235,7 +242,9 @@ it("warns before publishing over another new version", async () => {
     },
   });
   await change();
-  await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
+  await waitFor(() =>
+    expect(screen.getByRole("button", { name: "Publish" })).not.toHaveAttribute("aria-disabled"),
+  );
   await userEvent.click(screen.getByRole("button", { name: "Publish" }));
   const dialog = within(await screen.findByRole("dialog"));
   const before = page.sent.length;
@@ -262,7 +271,9 @@ it("warns before publishing over another new version", async () => {
 it("does not warn about a version that is not promoted", async () => {
   const page = open({ "GET /api/v2/templates/t": { ...template, active_version_id: "v9" } });
   await change();
-  await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
+  await waitFor(() =>
+    expect(screen.getByRole("button", { name: "Publish" })).not.toHaveAttribute("aria-disabled"),
+  );
   await userEvent.click(screen.getByRole("button", { name: "Publish" }));
   const dialog = within(await screen.findByRole("dialog"));
   await userEvent.type(dialog.getByLabelText("Message"), "later");
