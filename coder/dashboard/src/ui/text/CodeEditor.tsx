@@ -28,6 +28,7 @@ import {
 import { tags } from "@lezer/highlight";
 import { useEffect, useId, useRef } from "react";
 
+import { cx } from "../cx";
 import { hcl } from "./hcl";
 
 const LOOKS = EditorView.theme({
@@ -229,7 +230,10 @@ export function CodeEditor({
       {editable ? (
         <p
           id={hint}
-          className="pointer-events-none absolute right-4 bottom-1 rounded-sm bg-inset px-1.5 text-xs text-muted opacity-0 group-focus-within:opacity-100"
+          className={cx(
+            "pointer-events-none absolute right-4 bottom-1 rounded-sm bg-inset px-1.5 text-xs",
+            "text-muted opacity-0 group-focus-within:opacity-100",
+          )}
         >
           Esc, then Tab leaves the editor
         </p>
