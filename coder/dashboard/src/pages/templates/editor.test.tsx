@@ -56,10 +56,7 @@ async function change() {
 
 it("builds all files with the previous version's tags", async () => {
   const page = open();
-  expect(await screen.findByRole("button", { name: "Publish" })).toHaveAttribute(
-    "aria-disabled",
-    "true",
-  );
+  await waitFor(() => expect(publish()).toHaveAttribute("aria-disabled", "true"));
   await change();
   await waitFor(isPublishable);
   const [sent, created] = page.sent;
@@ -182,10 +179,7 @@ it("shows a failed build's log errors", async () => {
       "Unclosed configuration block",
     ),
   ).toBeVisible();
-  expect(screen.getByRole("button", { name: "Publish" })).toHaveAttribute(
-    "title",
-    "Build your changes before you publish.",
-  );
+  expect(publish()).toHaveAttribute("title", "Build your changes before you publish.");
 });
 
 it("has a heading without update permission", async () => {
