@@ -46,7 +46,8 @@ _FOCUSED = """() => {
     const text = one.getAttribute("aria-label") || labels[0]?.textContent || one.innerText || one.title || "";
     return {
         number: window.__walked.get(one), seen, ring, clear, described,
-        terminal: one.matches(".xterm-helper-textarea"), parts: one.matches("iframe, input:is([type=date], [type=time])"),
+        terminal: one.matches(".xterm-helper-textarea"),
+        parts: one.matches("iframe, input:is([type=date], [type=time])"),
         text: `${one.getAttribute("role") ?? one.tagName.toLowerCase()} ${JSON.stringify(text.trim().slice(0, 60))}`,
         cover: clear ? "" : there === null ? "outside of the window" : there.outerHTML.slice(0, 120),
     };

@@ -39,7 +39,7 @@ export function ShortcutSheet({ onClose }: { onClose: () => void }) {
       <div className="mt-3">
         <Checkbox
           label="Use single keys as shortcuts"
-          hint="Turn off if speech input or another program types them unintentionally. Kept in this browser; this list is in the user menu."
+          hint="Turn off if speech input types them unintentionally. Kept in this browser; the user menu has this list."
           checked={singleKeys}
           onChange={setSingleKeys}
         />

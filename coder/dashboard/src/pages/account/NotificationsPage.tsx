@@ -179,8 +179,8 @@ function Method({ name, delivery }: { name: string; delivery: readonly string[] 
   if (!delivery.includes(name) && !delivery.includes("inbox"))
     return <span className="text-sm text-muted">Not sent</span>;
   return channel ? (
-    <Tag icon={channel[0]} title={`Sent by ${channel[1].toLowerCase()}`}>
-      {channel[1]}
-    </Tag>
+    <span title={`Sent by ${channel[1].toLowerCase()}`}>
+      <Tag icon={channel[0]}>{channel[1]}</Tag>
+    </span>
   ) : null;
 }

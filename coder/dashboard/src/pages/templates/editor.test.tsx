@@ -44,6 +44,9 @@ const open = (answers: Answers = {}) =>
     { ...defaults, ...answers },
   );
 
+const publish = () => screen.getByRole("button", { name: "Publish" });
+const isPublishable = () => expect(publish()).not.toHaveAttribute("aria-disabled");
+
 async function change() {
   const box = await screen.findByRole("textbox");
   await userEvent.clear(box);
@@ -53,9 +56,9 @@ async function change() {
 
 it("builds all files with the previous version's tags", async () => {
   const page = open();
-  expect(await screen.findByRole("button", { name: "Publish" })).toBeDisabled();
+  await waitFor(() => expect(publish()).toHaveAttribute("aria-disabled", "true"));
   await change();
-  await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
+  await waitFor(isPublishable);
   const [sent, created] = page.sent;
   const files = readTar(await bytesOf(sent?.body as Blob));
   expect(files.map((file) => [file.path, new TextDecoder().decode(file.data)])).toEqual([
@@ -100,8 +103,8 @@ it("builds with changed tags", async () => {
 it("publishes with the entered name and message", async () => {
   const page = open();
   await change();
-  await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
-  await userEvent.click(screen.getByRole("button", { name: "Publish" }));
+  await waitFor(isPublishable);
+  await userEvent.click(publish());
   const dialog = within(await screen.findByRole("dialog"));
   await userEvent.clear(dialog.getByLabelText(/Version name/));
   await userEvent.type(dialog.getByLabelText(/Version name/), "second");
@@ -124,7 +127,7 @@ it("shows why a build failed, and blocks publishing", async () => {
   });
   await change();
   expect(await screen.findByText("main.tf line 1: no")).toBeVisible();
-  expect(screen.getByRole("button", { name: "Publish" })).toBeDisabled();
+  expect(publish()).toHaveAttribute("aria-disabled", "true");
 });
 
 it("shows waiting and running builds, and cancels them", async () => {
@@ -176,10 +179,7 @@ it("shows a failed build's log errors", async () => {
       "Unclosed configuration block",
     ),
   ).toBeVisible();
-  expect(screen.getByRole("button", { name: "Publish" })).toHaveAttribute(
-    "title",
-    "Build your changes before you publish.",
-  );
+  expect(publish()).toHaveAttribute("title", "Build your changes before you publish.");
 });
 
 it("has a heading without update permission", async () => {
@@ -235,8 +235,8 @@ it("warns before publishing over another new version", async () => {
     },
   });
   await change();
-  await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
-  await userEvent.click(screen.getByRole("button", { name: "Publish" }));
+  await waitFor(isPublishable);
+  await userEvent.click(publish());
   const dialog = within(await screen.findByRole("dialog"));
   const before = page.sent.length;
   await userEvent.type(dialog.getByLabelText("Message"), "faster");
@@ -262,8 +262,8 @@ it("warns before publishing over another new version", async () => {
 it("does not warn about a version that is not promoted", async () => {
   const page = open({ "GET /api/v2/templates/t": { ...template, active_version_id: "v9" } });
   await change();
-  await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
-  await userEvent.click(screen.getByRole("button", { name: "Publish" }));
+  await waitFor(isPublishable);
+  await userEvent.click(publish());
   const dialog = within(await screen.findByRole("dialog"));
   await userEvent.type(dialog.getByLabelText("Message"), "later");
   await userEvent.click(dialog.getByLabelText(/Promote to active/));

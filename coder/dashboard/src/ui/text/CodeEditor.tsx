@@ -28,6 +28,7 @@ import {
 import { tags } from "@lezer/highlight";
 import { useEffect, useId, useRef } from "react";
 
+import { cx } from "../cx";
 import { hcl } from "./hcl";
 
 const LOOKS = EditorView.theme({
@@ -42,7 +43,7 @@ const LOOKS = EditorView.theme({
   ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--hover)" },
   ".cm-content": { caretColor: "var(--text)" },
   ".cm-cursor": { borderLeftColor: "var(--text)" },
-  "&.cm-focused": { outline: "2px solid var(--ring)", outlineOffset: "-2px" },
+  "&.cm-focused, &:focus-within": { outline: "2px solid var(--ring)", outlineOffset: "-2px" },
   ".cm-selectionBackground, &.cm-focused .cm-selectionBackground": {
     backgroundColor: "var(--selected) !important",
   },
@@ -229,7 +230,10 @@ export function CodeEditor({
       {editable ? (
         <p
           id={hint}
-          className="pointer-events-none absolute right-4 bottom-1 rounded-sm bg-inset px-1.5 text-xs text-muted opacity-0 group-focus-within:opacity-100"
+          className={cx(
+            "pointer-events-none absolute right-4 bottom-1 rounded-sm bg-inset px-1.5 text-xs",
+            "text-muted opacity-0 group-focus-within:opacity-100",
+          )}
         >
           Esc, then Tab leaves the editor
         </p>
