@@ -58,9 +58,6 @@ _CANCELLED = 0xC000013A - (1 << 32)
 _SYNCHRONIZE, _QUERY = 0x100000, 0x1000
 
 
-# Users
-
-
 def find_user() -> tuple[str, Path, str]:
     """Return name, home and shell."""
     name = os.environ.get("USERNAME") or "user"
