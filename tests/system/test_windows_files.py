@@ -21,7 +21,7 @@ import pytest
 
 from tests.kit.agents.scripted_agent import eventually, workspace_world
 from tests.kit.wine.attached_program import over_ssh
-from tests.kit.wine.machine import HERE, Machine, distribution, missing_tools, windows_path
+from tests.kit.wine.machine import AGENT_OF_SOURCES, HERE, Machine, distribution, missing_tools, windows_path
 from tests.kit.wine.programs import install_program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -157,7 +157,7 @@ async def test_windows_sources_answer_ssh(python: WindowsPython, tmp_path: Path)
             "CODER_AGENT_URL": view.world.url,
             "TEMP": "C:\\windows\\temp",
         }
-        async with machine.running(["wine", str(python.program), "-m", "coder", "agent"], env, log) as process:
+        async with machine.running(["wine", str(python.program), *AGENT_OF_SOURCES], env, log) as process:
 
             async def connected() -> bool:
                 assert process.poll() is None, log.read_text()

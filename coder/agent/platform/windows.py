@@ -28,6 +28,7 @@ import trio
 import winpty
 from trio_asyncio import trio_as_aio
 
+from coder.agent.platform.batch_file import batch_file
 from coder.base.files.windows_access import foreign_writer
 
 _kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
@@ -55,9 +56,6 @@ _KILLED = 1
 _CANCELLED = 0xC000013A - (1 << 32)
 "STATUS_CONTROL_C_EXIT, as subprocess returns it."
 _SYNCHRONIZE, _QUERY = 0x100000, 0x1000
-
-
-# Users
 
 
 def find_user() -> tuple[str, Path, str]:
@@ -428,15 +426,8 @@ def close_to_others(path: Path, status: os.stat_result) -> None:
 
 
 def link_program(program: Path, link: Path) -> None:
-    """Give a program another name; links need a privilege on Windows, so it is a batch file.
-
-    cmd.exe reads it in the code page of consoles, and `%` as the beginning of a variable.
-    """
-    batch, line = link.with_suffix(".cmd"), f'@"{str(program).replace("%", "%%")}" %*\r\n'
-    try:
-        content = line.encode("oem")
-    except UnicodeEncodeError:  # a name that this code page lacks
-        content = b"@chcp 65001 >nul\r\n" + line.encode()
+    """Give a program another name; links need a privilege on Windows, so it is a batch file."""
+    batch, content = link.with_suffix(".cmd"), batch_file(str(program), "oem")
     if not batch.exists() or batch.read_bytes() != content:
         batch.write_bytes(content)
 

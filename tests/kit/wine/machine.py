@@ -112,6 +112,8 @@ class Machine:
                 await process.wait()
 
 
+AGENT_OF_SOURCES = ("-m", "coder", "agent")
+"""Arguments of Python for Windows that imports these sources."""
 BUILT = os.environ.get("CODER_TEST_WINDOWS_PROGRAM", "")
 """The built program for Windows."""
 
