@@ -22,8 +22,8 @@ from tests.kit.paths import ROOT
 FOLDER = ROOT / "build/monitoring"
 ABOUT_LOAD = {"CoderProcessorSaturated", "CoderNotificationsFail"}
 """Alerts about no fault of docs/reliability.md: too much load, and a mail server of others."""
-BUNDLED = {*_DEPLOYMENT, "workspace/build_logs.json", "agent/main/agent.json", "agent/main/connection.json"}
-"""Files of the support bundle that a fault may need; `main` is an agent's name."""
+BUNDLED = {name.rpartition("/")[2] for name in _DEPLOYMENT} | {"build_logs.json", "agent.json", "connection.json"}
+"""Files of the support bundle that a fault may need, without their folders."""
 OTHERS = {"up"}
 """Metrics of Prometheus itself."""
 _METRIC = re.compile(r"\b(?:coder|coderd|go|process|promhttp)_[a-z0-9_]+\b|\bup\b")
@@ -106,7 +106,7 @@ def test_every_fault_has_an_alert() -> None:
     for fault, (alerts, _, files) in SEEN.items():
         of_fault = re.findall(r"`(\w+)`", alerts)
         assert of_fault and set(of_fault) <= known, fault
-        of_bundle = re.findall(r"`([\w/.]+)`", files)
+        of_bundle = re.findall(r"`([\w.]+)`", files)
         assert of_bundle and set(of_bundle) <= BUNDLED, (fault, set(of_bundle) - BUNDLED)
         named |= set(of_fault)
     assert known - named == ABOUT_LOAD

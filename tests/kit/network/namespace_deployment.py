@@ -146,7 +146,8 @@ class Deployment:
         return {name: pid for name, pid in found.items() if name in PROCESSES}
 
     def agent_status(self, workspace: str = WORKSPACE) -> str:
-        for row in self.json("list", "-o", "json", "--search", f"name:{workspace}"):
+        done = self.coder("list", "-o", "json", "--search", f"name:{workspace}")
+        for row in json.loads(done.stdout or b"[]"):  # nothing while the database is away
             for resource in row["latest_build"]["resources"]:
                 for agent in resource.get("agents") or []:
                     return str(agent["status"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -92,7 +93,7 @@ async def start(
         if trio.current_time() > began + leave_timeout:
             raise CoderError(
                 "postgres_failed",
-                f"PostgreSQL does not start: {last_line(cluster)}",
+                f"PostgreSQL does not start: {last_problem(cluster)}",
                 f"Its log is {cluster.root / 'postgres.log'}.",
             )
         await trio.sleep(0.1)
@@ -198,7 +199,7 @@ async def _wait_ready(
         if trio.current_time() > began + timeout:
             raise CoderError(
                 "postgres_failed",
-                f"PostgreSQL was not ready after {timeout:.0f} s: {last_line(cluster)}",
+                f"PostgreSQL was not ready after {timeout:.0f} s: {last_problem(cluster)}",
                 f"Its log is {cluster.root / 'postgres.log'}.",
             )
         await trio.sleep(0.005)
@@ -270,11 +271,21 @@ def is_alive(pid: int) -> bool:
     return name.startswith("postgres") and rest.split()[0] != "Z"
 
 
-def last_line(cluster: Cluster) -> str:
-    """Return its last log message, without the hints and details below it."""
+_STARTING = "LOG:  starting PostgreSQL"
+_FATAL = re.compile("(PANIC|FATAL):  (?!the database system is )")
+"""What ended it; the other messages of this kind are refusals of clients while it starts or stops."""
+
+
+def last_problem(cluster: Cluster) -> str:
+    """Return why its last start failed: its last fatal message, without the hints and details below it; without one,
+    the last message."""
     try:
         lines = (cluster.root / "postgres.log").read_text(errors="replace").strip().splitlines()
     except OSError:
         return "no log"
-    messages = (line for line in reversed(lines) if not any(f"{word}:  " in line for word in _BELOW))
-    return next(messages, "empty log")
+    messages = [line for line in lines if not any(f"{word}:  " in line for word in _BELOW)]
+    starts = [number for number, line in enumerate(messages) if _STARTING in line]
+    for line in reversed(messages[starts[-1] if starts else 0 :]):
+        if _FATAL.search(line):
+            return line
+    return messages[-1] if messages else "empty log"

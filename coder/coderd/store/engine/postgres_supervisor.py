@@ -18,7 +18,7 @@ from coder.base.retry import Backoff
 from coder.coderd.store.engine.postgres_cluster import Cluster
 from coder.coderd.store.engine.postgres_process import (
     RunningPostgres,
-    last_line,
+    last_problem,
     start,
     stop,
     wait_until_ended,
@@ -73,7 +73,7 @@ class PostgresSupervisor:
                     raise CoderError(
                         "postgres_failed",
                         f"PostgreSQL ended ({how}) and {TRIES} tries to start it again failed: "
-                        f"{last_line(self._cluster)}",
+                        f"{last_problem(self._cluster)}",
                         f"Its log is {self._cluster.root / 'postgres.log'}.",
                     )
                 if failures:
