@@ -39,9 +39,10 @@ def attach_seconds(place: Place, program: Path, token: str, is_connected: Callab
     folder = place.folder / "windows"
     folder.mkdir()
     with installed_program(folder, str(program)) as installed:
-        # It stays when the last program has ended, with the outputs that it gets.
-        silent = subprocess.DEVNULL
-        subprocess.run(["wineserver", "-p"], env=installed.machine.env, stdout=silent, stderr=silent, check=True)
+        # The server stays when the last program has ended, and so do Wine's services, with the outputs that they got.
+        for command in (["wineserver", "-p"], ["wine", "cmd", "/c", "exit"]):
+            silent = subprocess.DEVNULL
+            subprocess.run(command, env=installed.machine.env, stdout=silent, stderr=silent, check=True)
         _attach(place, installed, token, is_connected)
         return median(_attach(place, installed, token, is_connected) for _ in range(ROUNDS))
 
