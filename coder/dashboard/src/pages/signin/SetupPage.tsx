@@ -32,8 +32,8 @@ export function SetupPage() {
     void queries.invalidateQueries({ queryKey: appearance.queryKey });
     toast.done(`User "${username}" created successfully.`);
     // Without a template there is nothing else to do.
-    const bases = await queries.fetchQuery(builderBases).catch(() => []);
-    await navigate(bases.length > 0 ? "/templates/new/builder" : "/templates");
+    const bases = await queries.fetchQuery(builderBases).catch(() => null);
+    await navigate(bases?.length ? "/templates/new/builder" : "/templates");
   });
   if (first.data === true && !form.busy && !done) return <Navigate to="/login" replace />;
   if (first.isPending) return <Loading />;

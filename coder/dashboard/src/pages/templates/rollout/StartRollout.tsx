@@ -48,7 +48,10 @@ export function StartRollout({
   return (
     <FormDialog
       title={`Roll out ${version.name}`}
-      description="Some workspaces are offered this version by automatic updates and the Update button. It becomes the active version at the last stage."
+      description={
+        "Some workspaces are offered this version by automatic updates and the Update button. " +
+        "It becomes the active version at the last stage."
+      }
       form={form}
       submit="Start rollout"
       onClose={onClose}
