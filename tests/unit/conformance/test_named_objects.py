@@ -94,6 +94,13 @@ _NO_KIND = {
     "id": "repeats the id of the path; selects among the rows that the list shows",
     "allow_list": "limits of a new key, tested in test_attacks_by_roles.py",
     "rollout_id": "compared with the open rollout of the template in the path",
+    "base": "a base of the template builder: a part of the program",
+    "base_template_id": "a base of the template builder: a part of the program",
+    "base_variable_values": "values of the template builder: texts of a new template",
+    "variables": "values of the template builder: texts of a new template",
+    "module_ids": "modules of the template builder: parts of the program",
+    "session_id": "a visit of the template builder's page, which nothing keeps",
+    "provisioner_tags": "tags of a new template's import, as of every version",
     "Gets": "loses a place in the settings, as the fields of _TAKES_AWAY",
 }
 """Names of fields without a kind, with the reason why no right to another object is asked."""

@@ -19,8 +19,11 @@ _OTHER_PROGRAMS = ("/external-auth/", "/gitauth/", "/oauth2/")
 _ELSEWHERE = {
     "GET /api/experimental/watch-all-workspacebuilds": "a WebSocket, tested in test_scopes_of_streams.py",
     "POST /api/v2/applications/reconnecting-pty-signed-token": "the body names the agent: test_named_objects.py",
+    "GET /api/v2/templatebuilder/bases": "a list that the program contains, of no template",
+    "GET /api/v2/templatebuilder/modules": "a list that the program contains, of no template",
+    "POST /api/v2/templatebuilder/sessions": "counts a visit of the builder's page, of no template",
 }
-"""Routes that refuse the request before they ask for the object."""
+"""Routes that refuse the request before they ask for the object, or name none."""
 _ADDRESSES = {
     "GET /api/v2/applications/auth-redirect": "/api/v2/applications/auth-redirect?redirect_uri=http://w--u.apps.test/"
 }

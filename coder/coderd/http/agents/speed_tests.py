@@ -31,6 +31,7 @@ blueprint = Blueprint("speed_tests", __name__, url_prefix="/api/v2/workspaceagen
 )
 async def post_test(agent: str) -> Response:
     """Measure the throughput between server and agent for three seconds, at most 32 MiB."""
+    await speed_tests.require_right(context(), subject(), path_uuid(agent))
     body = await read_body(SpeedTestRequest)
     return reply(await speed_tests.run_test(context(), subject(), path_uuid(agent), body.direction))
 

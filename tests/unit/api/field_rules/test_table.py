@@ -59,7 +59,7 @@ _REASONS = {
         CreateTemplateVersionDryRunRequest.rich_parameter_values
         CreateTemplateVersionDryRunRequest.user_variable_values CreateTemplateVersionRequest.user_variable_values
         DynamicParametersRequest.id DynamicParametersRequest.inputs TemplateBuilderComposeRequest.base_variable_values
-        TemplateBuilderCreateTemplateRequest.base_variable_values""",
+        TemplateBuilderCreateTemplateRequest.base_variable_values CreateUpdatePreviewRequest.rich_parameter_values""",
     "its service answers together with what there is, and has tests of its own": """
         CreateTemplateRequest.max_port_share_level CreateTemplateRequest.cors_behavior
         CreateTemplateRequest.activity_bump_ms CreateTemplateRequest.autostart_requirement
@@ -76,7 +76,9 @@ _REASONS = {
         TemplateBuilderSessionRequest.session_id TemplateBuilderSessionRequest.event_type
         UpdateAppearanceConfig.service_banner UpdateAppearanceConfig.announcement_banners
         GroupSyncChange.mapping GroupSyncChange.regex_filter PatchGroupIDPSyncConfigRequest.regex_filter
-        OrganizationSyncChange.mapping RoleSyncChange.mapping MappingChange.add MappingChange.remove""",
+        OrganizationSyncChange.mapping RoleSyncChange.mapping MappingChange.add MappingChange.remove
+        CreateTemplateRollout.stages CreateTemplateRollout.failure_percent CreateTemplateRollout.minimum_builds
+        UpdateTemplateRollout.percent""",
     "judged as part of the whole secret it would make: CreateUserSecretRequest": """
         UpdateUserSecretRequest.env_name UpdateUserSecretRequest.file_path UpdateUserSecretRequest.value""",
     "a number whose every value is good, or is cut to what the deployment allows": """
