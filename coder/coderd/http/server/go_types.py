@@ -70,6 +70,7 @@ GO_FIELDS: Final[Mapping[str, str]] = {
     "Permission.action": "codersdk.RBACAction",
     "Permission.resource_type": "codersdk.RBACResource",
     "PostWorkspaceUsageRequest.app_name": "codersdk.UsageAppName",
+    "TemplateBuilderSessionRequest.event_type": "codersdk.TemplateBuilderSessionEventType",
     "UpdateHealthSettings.dismissed_healthchecks": "[]healthsdk.HealthSection",
     "UpdateTemplateACL.group_perms": "map[string]codersdk.TemplateRole",
     "UpdateTemplateACL.user_perms": "map[string]codersdk.TemplateRole",

@@ -98,7 +98,8 @@ def test_every_body_route_has_a_limit() -> None:
         "/templateversions/<id:version>",
         "/workspaces/<id:workspace>/builds",
         "/workspacebuilds/<id:build>/state",
-    }, "bodies of more than a megabyte: files, templates' messages, states"
+        "/<id:agent>/speedtest/payload",
+    }, "bodies of more than a megabyte: files, templates' messages, states, speed tests"
 
 
 async def test_strangers_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:

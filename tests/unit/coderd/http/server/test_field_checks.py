@@ -26,6 +26,7 @@ from coder.api.provisioning import provisioner_keys
 from coder.api.proxies import proxies
 from coder.api.site import deployment
 from coder.api.tasks import tasks
+from coder.api.templates import template_builder
 from coder.api.templates import template_versions as versions
 from coder.api.templates import templates as template_shapes
 from coder.api.wireguard import wireguard_clients
@@ -48,6 +49,7 @@ DOORS = {
     organizations.CreateOrganizationRequest: "POST /organizations",
     groups.CreateGroupRequest: "POST /organizations/default/groups",
     template_shapes.CreateTemplateRequest: "POST /organizations/default/templates",
+    template_builder.TemplateBuilderCreateTemplateRequest: "POST /templatebuilder/compose/template",
     versions.CreateTemplateVersionRequest: "POST /organizations/default/templateversions",
     versions.UpdateActiveTemplateVersion: "PATCH /templates/{template}/versions",
     workspace_requests.CreateWorkspaceRequest: "POST /users/me/workspaces",
