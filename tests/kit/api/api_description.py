@@ -120,9 +120,13 @@ def _own() -> list[_Described]:
     return found
 
 
+_ONLY_OWN = {"/api/v2/workspaces/offered-versions"}
+"""Paths of our own that a path of the original with a parameter matches, too."""
+
+
 @cache
 def _find(method: str, path: str) -> _Described | None:
-    for rows in (_operations, _own):
+    for rows in (_own,) if path in _ONLY_OWN else (_operations, _own):
         match = next((row for row in rows() if row.method == method and row.shape.match(path)), None)
         if match is not None and match.status:
             return match

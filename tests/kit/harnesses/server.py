@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from coder.api.base.refusals import BadGateway
 from coder.base.errors import CoderError
 from tests.kit.harnesses.parts import Call, Harness, _tar, _text
 
@@ -177,6 +178,13 @@ def _daemon_report(data: bytes) -> object:
     return daemon_health_checks._read_report_untrusted(data)
 
 
+def _agent_upgrade(data: bytes) -> object:
+    from coder.coderd.services.agents.agent_http import read_upgrade_untrusted
+    from coder.coderd.services.network.stream_http import AgentAnswer
+
+    return read_upgrade_untrusted(AgentAnswer(200, [], data))
+
+
 def _template_files(data: bytes) -> object:
     from coder.coderd.services.templates.template_sources import unpack_untrusted
 
@@ -214,6 +222,11 @@ SERVER = {
         _text(_vitals),
         (CoderError,),
         [b'{"sent_at": "2026-11-28T00:00:00Z", "events": [], "disk_used": 1, "load": 0.5}'],
+    ),
+    "coderd/services/agents/agent_http.py:read_upgrade_untrusted": Harness(
+        _agent_upgrade,
+        (BadGateway,),
+        [b'{"state": "watching", "detail": "", "version": "v2.34.0", "server_version": ""}'],
     ),
     "coderd/services/agents/agent_api/message_fields.py:uuid_untrusted": Harness(
         _agent_uuid, (CoderError,), [bytes(16)]

@@ -63,7 +63,7 @@ class Scene:
         self.settling, self.go_on, self.cron_ended = trio.Event(), trio.Event(), trio.Event()
         settle, run_cron, wait_idle = AgentRole._drain, ScriptRunner.run_cron, Upgrader._wait_idle
 
-        async def found(_: Upgrader) -> NewProgram:
+        async def found(_: Upgrader, *, hurried: bool) -> NewProgram:
             return UPGRADE.program
 
         async def noted(searching: Upgrader, program: NewProgram) -> bool:

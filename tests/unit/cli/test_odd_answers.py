@@ -124,6 +124,8 @@ NOT_WHOLE = {
     "exp scaletest agents": "finds no workspace of a test",
     "exp scaletest workspace-traffic": "finds no workspace of a test",
     "users activate": "the user is active already",
+    **{f"templates rollout {word}": "finds no open rollout" for word in ("next", "stop", "resume", "rollback")},
+    "templates rollout start": "requires --template-version",
     "task resume": "the task is active already",
     "vscodessh": "dials a workspace, which tests/unit/cli/network has",
     **{name: "asks a database" for name in COMMANDS if name.startswith("server ") or name == "reset-password"},

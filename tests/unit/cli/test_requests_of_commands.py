@@ -67,7 +67,7 @@ def workspace(server: OddServer, transition: str, **more: Any) -> None:
             }
         if path.endswith("/builds") and method == "POST":
             return reply(json.dumps(result), status="201 Created")
-        if "/logs" in path:
+        if "/logs" in path or path.startswith("/api/v2/workspaces/offered-versions"):
             return reply("[]")
         if path == f"/api/v2/workspacebuilds/{ID}":
             result = {**result, "job": {**result["job"], "status": "succeeded"}}

@@ -100,8 +100,10 @@ def test_running_program_is_moved_aside(tmp_path: Path, monkeypatch: pytest.Monk
     source.write_text("new")
     (tmp_path / ".coder.exe.old-1").write_text("older")
 
-    def held(_new: Path, _path: Path) -> None:
-        raise PermissionError(13, "The process cannot access the file")
+    def held(new: Path, path: Path) -> None:
+        if path.exists():
+            raise PermissionError(13, "The process cannot access the file")
+        new.replace(path)
 
     monkeypatch.setattr(agent_install, "replace_file", held)
     agent_install._replace_program(source, installed)

@@ -48,9 +48,9 @@ async def test_rollout_by_commands(tmp_path: Path) -> None:
         assert await _version_of(world, workspace) == version["id"]
         assert "up-to-date" in (await run("update", "dev")).stdout
         shown = (await rollout("status", "full", "--column", "version,status,stage,updated,failure rate")).stdout
-        assert shown.splitlines()[:2] == [
-            "VERSION  STATUS   STAGE  UPDATED  FAILURE RATE",
-            "v2       running  90%    1        0%",
+        assert [line.split() for line in shown.splitlines()[:2]] == [
+            ["VERSION", "STATUS", "STAGE", "UPDATED", "FAILURE", "RATE"],
+            ["v2", "running", "90%", "1", "0%"],
         ]
         assert 'The rollout of version "v2" is stopped at 90 percent.' in (await rollout("stop", "full")).stdout
         assert "running at 90 percent" in (await rollout("resume", "full")).stdout

@@ -244,6 +244,7 @@ async def test_sharing_ends_with_the_workspace() -> None:
             "name": "w",
             "number": "1",
             "container": workspace["id"],
+            "preview": workspace["id"],
         }
         by_agent = {"agent": agent["name"]}
         roles = {"user_roles": {guest: "admin"}, "group_roles": {world.organization_id: "admin"}}
