@@ -182,7 +182,7 @@ def _agent_upgrade(data: bytes) -> object:
     from coder.coderd.services.agents.agent_http import read_upgrade_untrusted
     from coder.coderd.services.network.stream_http import AgentAnswer
 
-    return read_upgrade_untrusted(AgentAnswer(200, [], data))
+    return read_upgrade_untrusted(AgentAnswer(200, data))
 
 
 def _template_files(data: bytes) -> object:

@@ -47,6 +47,8 @@ NO_CHANGES = {
     f"PATCH {_VERSION}/dry-run/<id:job>/cancel": "as private as a workspace: never another user's",
     f"POST {_VERSION}/dry-run": "leaves nothing at the template",
     f"POST {_VERSION}/dynamic-parameters/evaluate": "leaves nothing",
+    f"POST {_TEMPLATE}/update-preview": "leaves nothing at the template; each plan checks its workspace again",
+    f"DELETE {_TEMPLATE}/update-preview/<id:preview>": "cancels a preview of the caller's own",
 }
 
 
