@@ -21,6 +21,8 @@ BLOCK = 2 << 20
 PIECE = 64 << 10
 """Bytes of a send in a short test: on a slow line a whole block would outlast it."""
 MAX_LINE = 4096
+ANSWER_TIMEOUT = 10.0
+"""Ours: seconds for the agent to answer the request. A silent one must not hold a server's turn for ever."""
 INTERVAL = 1.0
 "Seconds per line of the result, as in Tailscale's tool."
 SHORTEST = 0.01
@@ -74,11 +76,14 @@ async def run_speedtest(
     """Run a test over a new stream to the agent's speed test port. Return its intervals; the last is the total.
 
     With `most`, the test ends after about so many bytes, and at the latest a second after `seconds`. Raise CoderError
-    if the agent rejects the test or disconnects before it starts.
+    if the agent rejects the test, is silent for `ANSWER_TIMEOUT` seconds, or disconnects before it starts.
     """
     async with stream:
         try:
-            rest = await _agree(stream, direction, seconds)
+            with trio.fail_after(ANSWER_TIMEOUT):
+                rest = await _agree(stream, direction, seconds)
+        except trio.TooSlowError:
+            raise CoderError("speedtest", "the agent's speed test service did not answer in time") from None
         except trio.BrokenResourceError as error:
             raise CoderError("speedtest", "the agent ended the speed test before it began") from error
         meter = _Meter(trio.current_time())

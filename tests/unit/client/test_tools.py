@@ -73,6 +73,12 @@ async def test_speedtest_rejection_reason() -> None:
             await run_speedtest(client_end, "down", 5)
 
 
+async def test_silent_speedtest_ends(autojump_clock: trio.testing.MockClock) -> None:
+    client_end, _server_end = trio.testing.memory_stream_pair()
+    with pytest.raises(CoderError, match="did not answer in time"):
+        await run_speedtest(client_end, "down", 5)
+
+
 async def test_udp_forward_separates_senders() -> None:
     with trio.fail_after(60):
         with trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as echo:
