@@ -13,6 +13,7 @@ from coder.api.workspaces.workspaces import Workspace
 from coder.base.json_types import Json, JsonObject
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
+from coder.cli.core.parsing import UsageError
 from coder.cli.declarations.workspaces.lifecycle import (
     DELETE,
     RESTART,
@@ -150,10 +151,14 @@ def _values_of_last_build(client: BlockingClient, workspace: Workspace) -> dict[
 
 @implements(UPDATE)
 def _update(invocation: Invocation[UpdateOptions]) -> int:
+    is_json = invocation.options.output == "json"
+    if is_json and not invocation.options.preview:
+        raise UsageError("--output json prints a preview and needs --preview")
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
     target = update_target(client, workspace)
-    if not target.outdated and not _is_change_requested(invocation, client, workspace):
+    # A script that reads JSON gets a plan in any case: of an up-to-date workspace, one that keeps everything.
+    if not is_json and not target.outdated and not _is_change_requested(invocation, client, workspace):
         sys.stdout.write("Workspace is up-to-date.\n")
         return 0
     if invocation.options.preview:

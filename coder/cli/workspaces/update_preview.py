@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from uuid import UUID
 
 import msgspec
@@ -74,7 +75,8 @@ def _wait(client: BlockingClient, path: str, preview: UpdatePreview) -> UpdatePr
             time.sleep(_POLL)
             preview = read(client.request("GET", path), UpdatePreview)
     except BaseException:
-        client.request("DELETE", path, expect=(204, 404))
+        with suppress(CoderError):  # the first failure is the one to report
+            client.request("DELETE", path, expect=(204, 404))
         raise
     return preview
 
