@@ -183,6 +183,12 @@ def check_tools() -> None:
         raise SystemExit(
             f"build: {', '.join(missing)} not found; on Debian: apt-get install gcc binutils zstd libzstd-dev"
         )
+    with tempfile.TemporaryDirectory(prefix="coder-link-") as folder:
+        command = [libc.tool("gcc"), "-static", "-x", "c", "-o", f"{folder}/linked", "-", "-lzstd"]
+        source = b"#include <zstd.h>\nint main(void) { return ZSTD_versionNumber() == 0; }\n"
+        # The launcher is compiled last; without its library, minutes of work would be lost.
+        if subprocess.run(command, input=source, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            raise SystemExit("build: no program can be linked with zstd; on Debian: apt-get install libzstd-dev")
 
 
 def can_compile() -> bool:
