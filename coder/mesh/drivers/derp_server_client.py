@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import trio
 
@@ -227,6 +227,7 @@ class _Source:
     bytes: float
     filled_at: float
     asked_at: float = -ASK_EVERY
+    answered: trio.lowlevel.ParkingLot = field(default_factory=trio.lowlevel.ParkingLot)
 
     def delay(self, frames: int, size: int, now: float) -> float:
         """Spend frames and bytes; return seconds until the allowance covers them."""
@@ -272,7 +273,10 @@ class UnknownClients:
         await self._ask(source, client)
         if client.is_known:
             return False
-        await trio.sleep(delay)
+        # Another client of the source may have asked about both: what was held until then goes on with the answer.
+        with trio.move_on_after(delay):
+            while not client.is_known:
+                await source.answered.park()
         return True
 
     def forget(self, client: ConnectedClient) -> None:
@@ -296,6 +300,7 @@ class UnknownClients:
                 other.is_known = True
                 self.forget(other)
                 other.on_known()
+        source.answered.unpark_all()
 
 
 class FrameTurns:

@@ -14,6 +14,8 @@ QUEUE_BYTES = 2 << 20
 BUSY_PACKETS = 224
 """Ours: a queue longer than this pauses reading from its sender, so that TCP slows the sender down before packets have
 to be dropped."""
+BUSY_BYTES = QUEUE_BYTES * BUSY_PACKETS // QUEUE_PACKETS
+"""Ours: the same in bytes; a relayed stream's packets are 32 KB, of which 64 fill the queue."""
 TURN_BYTES = 16 * 1024
 """Ours: bytes a sender may send to a receiver per turn, while several wait."""
 
@@ -81,7 +83,11 @@ class FairQueue:
     def is_crowded_by(self, sender: bytes) -> bool:
         """Return whether the queue is long, and this sender exceeds its fair part of it."""
         share = self.shares.get(sender)
-        return share is not None and self.packets > BUSY_PACKETS and share.packets * len(self.shares) > BUSY_PACKETS
+        if share is None:
+            return False
+        senders = len(self.shares)
+        by_packets = self.packets > BUSY_PACKETS and share.packets * senders > BUSY_PACKETS
+        return by_packets or (self.bytes > BUSY_BYTES and share.bytes * senders > BUSY_BYTES)
 
     def pop(self) -> tuple[int, bytes]:
         """Remove and return the next run; the queue must not be empty."""

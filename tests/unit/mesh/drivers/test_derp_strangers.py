@@ -15,8 +15,8 @@ from coder.mesh.core.wire import derp, derp_info
 from coder.mesh.drivers import derp_server_client as strangers
 from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.derp_server_client import ConnectedClient
-from coder.mesh.drivers.derp_server_queue import QUEUE_PACKETS, FairQueue
-from coder.mesh.drivers.framing import FrameBuffer
+from coder.mesh.drivers.derp_server_queue import QUEUE_BYTES, QUEUE_PACKETS, FairQueue
+from coder.mesh.drivers.framing import READ_SIZE, FrameBuffer
 from coder.mesh.drivers.overlay import MAX_FLOW_BYTES, UdpFlow
 from coder.mesh.drivers.pipe import PipeStream, pipe_pair
 from tests.kit.event_loop_probes import peer_says
@@ -101,6 +101,31 @@ async def test_announced_key_has_no_allowance(autojump_clock: trio.testing.MockC
         await trio.sleep(5)
         assert relay.server.counters.unknown_frames >= 20_000
         assert relay.promoted == [4, 1]
+        nursery.cancel_scope.cancel()
+
+
+async def test_held_client_goes_on_with_the_answer(autojump_clock: trio.testing.MockClock) -> None:
+    async with trio.open_nursery() as nursery:
+        relay = Relay(nursery)
+        seconds_to_answer = 0.01
+        answer = relay.server._unknown._find_known  # type: ignore[union-attr]
+
+        async def answer_later(keys: Sequence[bytes]) -> set[bytes]:
+            await trio.sleep(seconds_to_answer)
+            return await answer(keys)
+
+        relay.server._unknown._find_known = answer_later  # type: ignore[union-attr]
+        for number in (1, 2):
+            relay.announce(number)
+            stream = await relay.connect(number, STRANGER)
+            assert stream is not None
+            # Both exceed the allowance; only the first one asks.
+            await stream.send_all(UNKNOWN * 5_000)
+        began = trio.current_time()
+        while relay.server.counters.unknown_frames < 10_000:
+            await trio.sleep(seconds_to_answer / 2)
+        assert relay.questions == 1
+        assert trio.current_time() - began <= 2 * seconds_to_answer
         nursery.cancel_scope.cancel()
 
 
@@ -190,6 +215,18 @@ def test_empty_frames_push_out_no_others() -> None:
     for _ in range(2000):
         queue.push(b"large", 1, bytes(60_000))
     assert queue.shares[b"honest"].packets == 150
+
+
+def test_large_packets_pause_their_sender_before_any_is_lost() -> None:
+    queue = FairQueue()
+    dropped = 0
+    while not queue.is_crowded_by(b"sender"):
+        dropped += queue.push(b"sender", 1, bytes(32_640))
+    # What a reader may still hold when its queue becomes crowded.
+    dropped += queue.push(b"sender", 8, bytes(READ_SIZE))
+    assert not dropped
+    assert queue.bytes < QUEUE_BYTES
+    assert not queue.is_crowded_by(b"another")
 
 
 async def test_unread_flow_is_bounded_in_bytes() -> None:
