@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from coder.base.config import process_environment
+from coder.base.version import BUILD_VERSION
 from coder.cli.core.command import (
     Command,
     Invocation,
@@ -222,7 +223,8 @@ def _warn_of_variables(command: Command[Options], invocation: Invocation[Options
 
 def _warn_of_version(invocation: Invocation[Options]) -> None:
     log = sys.modules.get("coder.net.request_log")
-    if log is not None and log.REQUESTS.server_version:
+    # Equal releases, the usual case, need none of the modules below.
+    if log is not None and log.REQUESTS.server_version not in {"", BUILD_VERSION}:
         from coder.cli.ui.error_output import warn_of_version
 
         warn_of_version(invocation)

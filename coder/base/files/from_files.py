@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import Generic, TypeAlias, TypeVar
 
 from coder.base.errors import CoderError
-from coder.base.log import get_logger
 
 T = TypeVar("T")
 _State: TypeAlias = tuple[tuple[str, tuple[int, int, int] | None], ...]
 """Name, and inode, size and time of change, of each file; None for one that is missing."""
-_log = get_logger("files")
 
 
 class FromFiles(Generic[T]):
@@ -36,12 +34,16 @@ class FromFiles(Generic[T]):
         return self._value
 
     def _make_again(self) -> None:
+        # Read late: every command reads this module, and few read files again.
+        from coder.base.log import get_logger
+
+        log = get_logger("files")
         try:
             self._value = self._make()
         except CoderError as error:
-            _log.warn("changed files cannot be used; what they had before stays", what=self._what, error=error)
+            log.warn("changed files cannot be used; what they had before stays", what=self._what, error=error)
         else:
-            _log.info("changed files were read again", what=self._what)
+            log.info("changed files were read again", what=self._what)
 
     def _read_state(self) -> _State:
         return tuple((name, _state_of(name)) for name in self._files() if name)

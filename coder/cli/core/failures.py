@@ -11,15 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from coder.base.config import process_environment
 from coder.base.errors import CoderError, causes, explain_error
 from coder.base.quoted import quoted
 from coder.base.version import versions_match
-from coder.cli.core.missing_names import Missing, advice, missing_resource
 from coder.cli.core.suggestions import plain_fault
 from coder.net.errors import NOT_THE_API, HttpError
+
+if TYPE_CHECKING:
+    from coder.cli.core.missing_names import Missing
 
 _LOGIN = "Suggestion: Try logging in using 'coder login'."
 
@@ -37,6 +40,8 @@ def add_action_to_errors(action: str, hint: str = "") -> Iterator[None]:
 
 def error_text(error: CoderError, *, is_terminal: bool, suggest: Callable[[Missing], list[str]] | None = None) -> str:
     """Return the text after `error: `. `suggest` returns names that were probably meant instead of a missing one."""
+    from coder.cli.core.missing_names import advice, missing_resource
+
     chain = list(causes(error))
     answer = next((item for item in chain if isinstance(item, HttpError)), None)
     if answer is None:
@@ -77,6 +82,8 @@ def error_text(error: CoderError, *, is_terminal: bool, suggest: Callable[[Missi
 
 def missing_note(error: CoderError, suggest: Callable[[Missing], list[str]]) -> str:
     """Return the line about a missing resource for scripts, before upstream's lines; "" for other errors."""
+    from coder.cli.core.missing_names import advice, missing_resource
+
     answer = next((item for item in causes(error) if isinstance(item, HttpError)), None)
     missing = missing_resource(answer) if answer is not None else None
     return f"{missing.text}. {advice(missing, suggest(missing))}".rstrip() + "\n" if missing else ""
