@@ -10,6 +10,7 @@ import pytest
 from coder.base.clock import FakeClock
 from coder.coderd.services.provisioning.job_queue import hold_preview_slot
 from coder.coderd.services.workspaces.previews.preview_input import LEASE
+from coder.coderd.services.workspaces.previews.previews import MAX_ERROR, MAX_ERROR_LINES
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.system_jobs import get_job
 from coder.coderd.store.workspaces import system_builds
@@ -18,6 +19,7 @@ from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.provisioners.scripted_provisioner import (
     connected_daemon,
     job_ended,
+    line,
     new_version,
     resource,
     working_daemon,
@@ -99,15 +101,21 @@ async def test_missing_values_are_named() -> None:
 
 
 async def test_failed_plan_has_its_error() -> None:
+    """The job itself often knows only Terraform's exit status: the first errors of the log tell the reason."""
     async with preview_world() as (world, _):
         workspace = await new_workspace(world)
         version = await other_version(world)
         await without_daemon(world)
         preview = await started(world, workspace, version)
         async with connected_daemon(world) as daemon:
-            await daemon.fail(await daemon.acquire(), "no such image")
+            job = await daemon.acquire()
+            logs = [line("Planning", "fine"), line("Planning", "Error: no such image", pb.ERROR)]
+            await daemon.update(job, logs=logs + [line("Planning", "x" * 300, pb.ERROR)] * (MAX_ERROR_LINES + 5))
+            await daemon.fail(job, "exit status 1")
         done = await finished(world, workspace, preview)
-        assert (done["status"], done["error"], done["plan"]) == ("failed", "no such image", None)
+        first, *others = done["error"].split("\n")
+        assert (done["status"], first, done["plan"]) == ("failed", "Error: no such image", None)
+        assert len(others) < MAX_ERROR_LINES and len(done["error"]) == MAX_ERROR
 
 
 async def test_session_tokens_are_masked() -> None:
