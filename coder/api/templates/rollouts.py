@@ -35,6 +35,8 @@ class UpdateTemplateRollout(ApiStruct):
     action: TemplateRolloutAction
     percent: int | UnsetType = UNSET
     """Stage that the caller knows. A rollout that is in another one is not changed."""
+    status: TemplateRolloutStatus | UnsetType = UNSET
+    """Status that the caller knows, `running` by default for `next`, so that a stopped rollout does not go on."""
 
 
 class TemplateRolloutProgress(ApiStruct):

@@ -77,7 +77,7 @@ class UpdatePreviewFile(ApiStruct):
     path: str
     change: PreviewChange
     diff: str
-    """Unified diff; empty for files that are not text or too large."""
+    """Unified diff; empty for files that are not text, too large to compare, or differ in the ends of lines only."""
 
 
 class VersionChanges(ApiStruct):

@@ -113,9 +113,12 @@ def _row(rollout: TemplateRollout) -> Row:
 def _next(invocation: Invocation[RolloutNextOptions]) -> int:
     client = session.client(invocation)
     template, rollout = _open_rollout(invocation, client)
+    stopped = " ".join(("The rollout is stopped.", rollout.message)).strip() if rollout.status == "stopped" else ""
     if len([stage for stage in rollout.stages if stage > rollout.percent]) == 1:
         question = f"Make version {rollout.template_version_name} active for all workspaces of {template.name}?"
-        confirm(invocation.options.yes, question)
+        confirm(invocation.options.yes, f"{stopped} {question}".strip())
+    elif stopped:
+        confirm(invocation.options.yes, f"{stopped} Go on to the next stage?")
     return _step(invocation, client, rollout, "next")
 
 
@@ -140,8 +143,10 @@ def _rollback(invocation: Invocation[RolloutStepOptions]) -> int:
 def _step(
     invocation: Invocation[RolloutStepOptions], client: BlockingClient, rollout: TemplateRollout, action: str
 ) -> int:
-    """Change the rollout, unless another person has moved it to another stage meanwhile."""
+    """Change the rollout, unless it has another stage by now; go on only if it has not stopped meanwhile."""
     body: JsonObject = {"rollout_id": str(rollout.id), "action": action, "percent": rollout.percent}
+    if action == "next":
+        body["status"] = rollout.status
     with add_action_to_errors(f"{action} rollout"):
         answer = client.request("PATCH", f"/api/v2/templates/{rollout.template_id}/rollouts", json=body)
     _print(invocation, answer, f'The rollout of version "{rollout.template_version_name}" is')

@@ -65,7 +65,7 @@ DOORS = (
         ),
         "changing templates; each workspace requires `update`",
         "PATCH /api/v2/templates/{template}",
-        f"{_SERVICES}/workspaces/test_update_previews.py",
+        f"{_SERVICES}/workspaces/test_template_previews.py",
     ),
     Door(
         "rotating an external agent's token",

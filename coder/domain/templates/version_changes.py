@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,11 +13,17 @@ from coder.domain.templates.parameters import Definition
 Change = Literal["added", "removed", "changed"]
 
 MAX_LINES = 2000
-"""Lines of a compared file: the comparison takes up to the square of it."""
+"""Lines of a compared file."""
+MAX_PAIRS = 1 << 20
+"""Pairs of an old and a new line in the parts of all files that differ. Lines that repeat make `difflib` slow: 2,000 of
+them against 2,000 took 8.6 seconds, 1,000 against 1,000 half a second, and 26 files of 199 lines five."""
 MAX_BYTES = 256 << 10
 """Bytes of a compared file, and of all differences together."""
 MAX_FILES = 200
 """Files of a comparison."""
+_CONTEXT = 3
+_FIRST_LINE = re.compile(r"( [-+])([0-9]+)")
+"""The numbers of the first lines in a hunk's head, such as `@@ -1,2 +1,2 @@`."""
 
 _COMPARED = (
     "type",
@@ -68,16 +75,20 @@ class FileChange:
     path: str
     change: Change
     diff: str
-    """Unified diff; "" for files that are not text or too large."""
+    """Unified diff; "" for files that are not text, too large, or differ in the ends of lines only."""
 
 
 def compare_files(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> tuple[list[FileChange], int]:
     """Return the files that differ, by path, and the number of further ones beyond `MAX_FILES`."""
     paths = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
-    room = MAX_BYTES
+    room, pairs_left = MAX_BYTES, MAX_PAIRS
     changes: list[FileChange] = []
     for path in paths[:MAX_FILES]:
-        diff = _diff(path, old.get(path, b""), new.get(path, b""))
+        compared = _Compared.of(old.get(path, b""), new.get(path, b""))
+        diff = ""
+        if compared is not None and compared.pairs <= pairs_left:
+            pairs_left -= compared.pairs
+            diff = compared.diff(path)
         diff = diff if len(diff) <= room else ""
         room -= len(diff)
         change: Change = "added" if path not in old else "removed" if path not in new else "changed"
@@ -85,11 +96,43 @@ def compare_files(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> tuple[l
     return changes, len(paths) - len(changes)
 
 
-def _diff(path: str, old: bytes, new: bytes) -> str:
-    before, after = _lines(old), _lines(new)
-    if before is None or after is None:
-        return ""
-    return "\n".join(difflib.unified_diff(before, after, f"a/{path}", f"b/{path}", lineterm=""))
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """The part of a file that differs, with the lines of context around it."""
+
+    before: Sequence[str]
+    after: Sequence[str]
+    skipped: int
+    """Equal lines in front of it."""
+
+    @classmethod
+    def of(cls, old: bytes, new: bytes) -> _Compared | None:
+        """Return the part that differs; None for files that are not compared."""
+        before, after = _lines(old), _lines(new)
+        if before is None or after is None:
+            return None
+        head = _common(before, after)
+        tail = _common(before[head:][::-1], after[head:][::-1])
+        skipped, kept = max(head - _CONTEXT, 0), max(tail - _CONTEXT, 0)
+        return cls(before[skipped : len(before) - kept], after[skipped : len(after) - kept], skipped)
+
+    @property
+    def pairs(self) -> int:
+        return len(self.before) * len(self.after)
+
+    def diff(self, path: str) -> str:
+        lines = difflib.unified_diff(self.before, self.after, f"a/{path}", f"b/{path}", n=_CONTEXT, lineterm="")
+        return "\n".join(self._moved(line) if line.startswith("@@") else line for line in lines)
+
+    def _moved(self, hunk: str) -> str:
+        """Return the head of a hunk with the numbers of the whole file's lines."""
+        return _FIRST_LINE.sub(lambda match: f"{match[1]}{int(match[2]) + self.skipped}", hunk)
+
+
+def _common(before: Sequence[str], after: Sequence[str]) -> int:
+    """Return the number of equal lines at the beginning."""
+    pairs = zip(before, after, strict=False)
+    return next((index for index, (one, other) in enumerate(pairs) if one != other), min(len(before), len(after)))
 
 
 def _lines(content: bytes) -> list[str] | None:

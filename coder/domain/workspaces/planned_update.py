@@ -19,8 +19,9 @@ ACTIONS: tuple[PlannedAction, ...] = ("keep", "create", "update", "replace", "re
 _DISK_WORDS = frozenset(
     {"volume", "volumes", "disk", "disks", "ebs", "efs", "pvc", "pv", "nfs", "filesystem", "filestore"}
 )
-_DISK_PARTS = ("persistent_volume", "file_system", "file_storage", "storage_volume")
-_NOT_A_DISK = ("attachment", "association", "policy", "mount_target", "backup")
+_DISK_PARTS = ("persistent_volume", "file_system", "file_storage", "storage_volume", "storage_share")
+_NOT_A_DISK = ("attach", "association", "policy", "mount_target", "access_point", "backup", "snapshot", "encryption")
+"""Words of resources about disks. Attachments exist only while a workspace runs, without the data being lost."""
 _WORD = re.compile(r"[a-z0-9]+")
 _LOSING: frozenset[PlannedAction] = frozenset({"replace", "delete", "restart"})
 

@@ -31,7 +31,7 @@ _LIMIT = 256 << 10
 @route(blueprint, "GET", "/bases", scope="template:read", answers=TemplateBuilderBasesResponse, compressed=True)
 async def get_bases() -> Response:
     """Return the bases of templates."""
-    return reply(builder.list_bases(context(), subject()))
+    return reply(await builder.list_bases(context(), subject()))
 
 
 @route(
@@ -45,7 +45,7 @@ async def get_bases() -> Response:
 )
 async def get_modules() -> Response:
     """Return the modules, or those that work with a base."""
-    return reply(builder.list_modules(context(), subject(), request.args.get("base", "")))
+    return reply(await builder.list_modules(context(), subject(), request.args.get("base", "")))
 
 
 @route(
@@ -62,7 +62,7 @@ async def get_modules() -> Response:
 async def post_composition() -> Response:
     """Return the composed template as a tar, which is not stored."""
     body = await read_body(TemplateBuilderComposeRequest)
-    return Response(builder.compose_archive(context(), subject(), body), content_type=TAR)
+    return Response(await builder.compose_archive(context(), subject(), body), content_type=TAR)
 
 
 @route(

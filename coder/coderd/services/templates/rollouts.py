@@ -194,6 +194,9 @@ async def _change(tx: Tx, subject: Subject, template_id: UUID, body: UpdateTempl
         return  # the answer shows how it ended
     if body.percent is not UNSET and body.percent != rollout.percent:
         raise Conflict(f"The rollout is at {rollout.percent} percent by now.")
+    known = "running" if body.status is UNSET and body.action == "next" else body.status
+    if known is not UNSET and known != rollout.status:
+        raise Conflict(f"The rollout is {rollout.status} by now.", rollout.message)
     changes = _changes(rollout, body, now)
     if changes.get("status") == "completed":
         await check_promotion(tx, subject, template, rollout.template_version_id)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import func, select, text
 
-from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.jobs import provisioner_job_logs, provisioner_jobs
 from coder.domain.provisioning.queue import PREVIEW_PRIORITY
 
 if TYPE_CHECKING:
@@ -40,3 +40,10 @@ async def list_waiting(tx: Tx) -> list[tuple[UUID, str, Mapping[str, str]]]:
         _jobs.priority == PREVIEW_PRIORITY,
     )
     return [(row[0], row[1], row[2]) for row in await tx.execute(query)]
+
+
+async def list_first_errors(tx: Tx, job_id: UUID, limit: int) -> list[str]:
+    """Return the first lines of a job's log that are errors."""
+    logs = provisioner_job_logs.c
+    query = select(logs.output).where(logs.job_id == job_id, logs.level == "error", logs.output != "")
+    return list((await tx.execute(query.order_by(logs.id).limit(limit))).scalars())

@@ -2391,6 +2391,7 @@ export interface UpdateTemplateRollout {
   rollout_id: string;
   action: "next" | "resume" | "rollback" | "stop";
   percent?: number;
+  status?: "canceled" | "completed" | "rolled_back" | "running" | "stopped";
 }
 
 export interface UpdateUserAppearanceSettingsRequest {

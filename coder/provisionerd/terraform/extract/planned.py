@@ -58,14 +58,15 @@ def _attributes(details: JsonObject, secrets: Redactor) -> list[pd.PlannedChange
     forcing = {as_text(as_list(path)[0]) for path in as_list(details.get("replace_paths")) if as_list(path)}
     before, after = as_object(details.get("before")), as_object(details.get("after"))
     unknown = as_object(details.get("after_unknown"))
+    # As in Terraform's own output, a value that becomes sensitive hides the one before it too.
     hidden = details.get("before_sensitive"), details.get("after_sensitive")
     changed = {name for name in before.keys() | after.keys() | unknown.keys() if _differs(name, before, after, unknown)}
     names = sorted(forcing - {""}) + sorted(changed - forcing)
     return [
         pd.PlannedChanges.Attribute(
             path=name,
-            before=_shown(before.get(name), _part(hidden[0], name), None, secrets),
-            after=_shown(after.get(name), _part(hidden[1], name), unknown.get(name), secrets),
+            before=_shown(before.get(name), [_part(mark, name) for mark in hidden], None, secrets),
+            after=_shown(after.get(name), [_part(mark, name) for mark in hidden], unknown.get(name), secrets),
             forces_replacement=name in forcing,
         )
         for name in names[:MAX_ATTRIBUTES]

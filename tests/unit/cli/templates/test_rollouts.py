@@ -53,6 +53,10 @@ async def test_rollout_by_commands(tmp_path: Path) -> None:
             ["v2", "running", "90%", "1", "0%"],
         ]
         assert 'The rollout of version "v2" is stopped at 90 percent.' in (await rollout("stop", "full")).stdout
+        assert (
+            "The rollout is stopped. Go on to the next stage?"
+            in (await rollout("next", "full", stdin="n\n", code=1)).stdout
+        )
         assert "running at 90 percent" in (await rollout("resume", "full")).stdout
         assert "running at 99 percent" in (await rollout("next", "full")).stdout
         await rollout("next", "full", stdin="no\n", code=1)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import replace
 from uuid import UUID
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from coder.coderd.store.templates.template_versions import ParameterRow
-from coder.domain.templates.version_changes import MAX_BYTES, MAX_FILES, MAX_LINES, compare_files, compare_parameters
+from coder.domain.templates.version_changes import (
+    MAX_BYTES,
+    MAX_FILES,
+    MAX_LINES,
+    MAX_PAIRS,
+    compare_files,
+    compare_parameters,
+)
 
 SIZE = ParameterRow(
     template_version_id=UUID(int=1),
@@ -72,3 +83,62 @@ def test_total_of_diffs_is_bounded() -> None:
     many = {f"{number:04}": b"x" for number in range(MAX_FILES + 3)}
     some, omitted = compare_files({}, many)
     assert (len(some), omitted) == (MAX_FILES, 3)
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "@@ -1 +1 @@", ""]), max_size=20)
+
+
+@given(LINES, LINES, LINES, LINES)
+def test_hunks_number_lines_of_whole_file(head: list[str], old: list[str], new: list[str], tail: list[str]) -> None:
+    """Equal lines before and after the difference are not compared, but count."""
+    before, after = ["h", *head, *old, *tail, "t"], ["h", *head, *new, *tail, "t"]
+    changes, _ = compare_files({"f": "\n".join(before).encode()}, {"f": "\n".join(after).encode()})
+    diff = changes[0].diff.split("\n")[2:] if changes else []
+    assert patched(before, diff) == after
+    far = ["x"] * 50
+    moved, _ = compare_files({"f": "\n".join(far + before).encode()}, {"f": "\n".join(far + after).encode()})
+    assert patched(far + before, moved[0].diff.split("\n")[2:] if moved else []) == far + after
+
+
+def patched(lines: list[str], diff: list[str]) -> list[str]:
+    """Apply a unified diff, whose lines must be those of the file at the place that each hunk names."""
+    result: list[str] = []
+    at, left, added = 0, 0, 0
+    for line in diff:
+        if not left and not added:
+            old, new = (part[1:].split(",") for part in line.split(" ")[1:3])
+            left, added = int(old[1]) if len(old) > 1 else 1, int(new[1]) if len(new) > 1 else 1
+            start = int(old[0]) - (1 if left else 0)
+            result += lines[at:start]
+            at = start
+            assert len(result) == int(new[0]) - (1 if added else 0)
+            continue
+        if line[0] in " -":
+            assert lines[at] == line[1:]
+            at, left = at + 1, left - 1
+        if line[0] in " +":
+            result.append(line[1:])
+            added -= 1
+    return result + lines[at:]
+
+
+def test_work_of_comparison_is_bounded() -> None:
+    """Repeated lines in another order are the slow case: files beyond the limits are named without a diff."""
+    slow = [str(number % 101) for number in range(MAX_LINES)], [str(number * 51 % 101) for number in range(MAX_LINES)]
+    assert len(slow[0]) * len(slow[1]) > MAX_PAIRS
+    old, new = ("\n".join(lines).encode() for lines in slow)
+    changes, _ = compare_files({"a": old}, {"a": new})
+    assert [(item.change, item.diff) for item in changes] == [("changed", "")]
+
+    old, new = ("\n".join(f"{kind}{number}" for number in range(700)).encode() for kind in "ab")
+    changes, _ = compare_files(dict.fromkeys("wxyz", old), dict.fromkeys("wxyz", new))
+    assert [bool(item.diff) for item in changes] == [True, True, False, False]
+    changes, _ = compare_files({"w": old}, dict.fromkeys("wxyz", old) | {"w": new})
+    assert all(item.diff for item in changes)  # added files are compared with nothing
+
+
+def test_small_edit_of_long_file_has_diff() -> None:
+    before = [f"line {number}" for number in range(MAX_LINES)]
+    after = [*before[:1500], "other", *before[1501:]]
+    changes, _ = compare_files({"a": "\n".join(before).encode()}, {"a": "\n".join(after).encode()})
+    assert changes[0].diff.split("\n") == list(difflib.unified_diff(before, after, "a/a", "b/a", lineterm=""))

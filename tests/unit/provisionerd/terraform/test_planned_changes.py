@@ -79,6 +79,15 @@ def test_sensitive_values_are_masked(mark: Any) -> None:
     assert shown == {"password": (REPLACEMENT, REPLACEMENT, False)}
 
 
+@pytest.mark.parametrize("marks", [({"pin": True}, {}), ({}, {"pin": True}), (False, {"pin": [False, True]})])
+def test_mark_on_either_side_hides_both(marks: tuple[Any, Any]) -> None:
+    """A version that marks a variable sensitive must not show the value that the earlier one did not mark."""
+    shown = attributes(
+        before={"pin": "4711"}, after={"pin": "4712"}, before_sensitive=marks[0], after_sensitive=marks[1]
+    )
+    assert shown == {"pin": (REPLACEMENT, REPLACEMENT, False)}
+
+
 def test_known_secrets_are_masked() -> None:
     """Terraform does not mark every secret: a session token is an ordinary attribute to it."""
     state = {

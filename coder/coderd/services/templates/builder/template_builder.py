@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+import trio
 from msgspec import UNSET, UnsetType
 
 from coder.api.base.refusals import Forbidden, InvalidFields, NotFound
@@ -27,6 +28,7 @@ from coder.api.templates.template_builder import (
 )
 from coder.api.templates.template_versions import CreateTemplateVersionRequest
 from coder.api.templates.templates import CreateTemplateRequest
+from coder.base.threads import in_thread_or_here
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.people.organizations import resolve_organization
@@ -44,14 +46,15 @@ from coder.domain.templates.module_registry import registry_host
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
+_READING = trio.CapacityLimiter(1)
 _EVENTS = ("wizard_entry", "compose_completion")
 _MAX_SESSION = 200
 """Characters of a session's id."""
 
 
-def list_bases(ctx: Context, subject: Subject) -> TemplateBuilderBasesResponse:
+async def list_bases(ctx: Context, subject: Subject) -> TemplateBuilderBasesResponse:
     """Return the bases. Raises NotFound for users who read no templates of others, Forbidden when disabled."""
-    _require_reader(ctx, subject)
+    await _admit(ctx, subject)
     return TemplateBuilderBasesResponse(
         bases=[
             TemplateBuilderBase(
@@ -68,9 +71,9 @@ def list_bases(ctx: Context, subject: Subject) -> TemplateBuilderBasesResponse:
     )
 
 
-def list_modules(ctx: Context, subject: Subject, base_id: str) -> TemplateBuilderModulesResponse:
+async def list_modules(ctx: Context, subject: Subject, base_id: str) -> TemplateBuilderModulesResponse:
     """Return the modules, of a base only those that work with it. Raises as `list_bases`, and InvalidFields."""
-    _require_reader(ctx, subject)
+    await _admit(ctx, subject)
     base = bases().get(base_id)
     if base_id and base is None:
         raise InvalidFields(("base", _no_base(base_id)), message="Invalid query parameters.")
@@ -84,9 +87,9 @@ def list_modules(ctx: Context, subject: Subject, base_id: str) -> TemplateBuilde
     )
 
 
-def compose_archive(ctx: Context, subject: Subject, body: TemplateBuilderComposeRequest) -> bytes:
+async def compose_archive(ctx: Context, subject: Subject, body: TemplateBuilderComposeRequest) -> bytes:
     """Return the composed template as a tar. Raises NotFound, Forbidden, InvalidFields."""
-    _require_reader(ctx, subject)
+    await _admit(ctx, subject)
     require(subject, "create", Class("template", any_organization=True))
     return _composed(ctx, body.base_template_id, body.base_variable_values, body.modules)
 
@@ -98,7 +101,7 @@ async def create_composed_template(
 
     Raises NotFound, Forbidden, InvalidFields, Conflict (taken name, too many unused uploads).
     """
-    _require_reader(ctx, subject)
+    await _admit(ctx, subject)
     organization = await resolve_organization(ctx, subject, str(body.organization_id))
     require(subject, "create", Class("template", organization_id=organization.id))
     await _require_free_name(ctx, subject, organization.id, body.name)
@@ -153,6 +156,21 @@ def _require_reader(ctx: Context, subject: Subject) -> None:
         raise NotFound
     if ctx.config.disable_template_builder:
         raise Forbidden("The template builder is disabled.", "An administrator set --disable-template-builder.")
+
+
+async def _admit(ctx: Context, subject: Subject) -> None:
+    """Require a reader as `_require_reader` does, and read the catalogue, which takes the first caller half a second.
+
+    Meanwhile the thread lets the server serve others.
+    """
+    _require_reader(ctx, subject)
+    if not (bases.cache_info().currsize and modules.cache_info().currsize):
+        await in_thread_or_here(_read_catalogue, limiter=_READING)
+
+
+def _read_catalogue() -> None:
+    bases()
+    modules()
 
 
 async def _require_free_name(ctx: Context, subject: Subject, organization_id: UUID, name: str) -> None:

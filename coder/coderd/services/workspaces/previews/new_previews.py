@@ -194,11 +194,13 @@ async def preview_template(
     started: list[JobRow] = []
     previews: list[UpdatePreview] = []
     for row in sampled:
-        preview, job = await _start_member(ctx, subject, row, version_id, leader_id, is_first=not started)
-        previews.append(preview)
-        started += [job] if job is not None else []
+        member = await _start_member(ctx, subject, row, version_id, leader_id, is_first=not started)
+        if member is not None:
+            preview, job = member
+            previews.append(preview)
+            started += [job] if job is not None else []
     refused = [preview for preview in previews if preview.id is None]
-    not_previewed = len(rows) - len(sampled)
+    not_previewed = len(rows) - len(previews)
     if started:
         await ctx.db.run(_record_members, leader_id, template.id, started, refused, not_previewed)
     return TemplateUpdatePreview(
@@ -219,8 +221,12 @@ def sample(rows: Sequence[WorkspaceRow]) -> list[WorkspaceRow]:
 
 async def _start_member(
     ctx: Context, subject: Subject, row: WorkspaceRow, version_id: UUID, leader_id: UUID, *, is_first: bool
-) -> tuple[UpdatePreview, JobRow | None]:
-    view = await load_workspace(ctx, subject, row.id)
+) -> tuple[UpdatePreview, JobRow | None] | None:
+    """Start the preview of a sampled workspace; return None for one that the caller can no longer read."""
+    try:
+        view = await load_workspace(ctx, subject, row.id)
+    except NotFound:
+        return None
     job_id = leader_id if is_first else new_uuid()
     try:
         started = await _start(ctx, subject, view, version_id, {}, job_id, leader_id)

@@ -29,6 +29,7 @@ from coder.coderd.services.provisioning.jobs import cancel_job, load_queue_posit
 from coder.coderd.services.workspaces.builds.build_checks import may_use
 from coder.coderd.services.workspaces.previews.preview_input import is_renewable, members_of, planned_of
 from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import previews as preview_store
 from coder.coderd.store.provisioning import resources as resource_store
 from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
     from coder.domain.access.policy import Subject
+
+MAX_ERROR_LINES, MAX_ERROR = 20, 4000
+"""Lines of a failed plan's log, and characters of its error, that are shown."""
 
 _STATUSES: dict[str, PreviewStatus] = {
     "pending": "pending",
@@ -172,7 +176,8 @@ async def present_preview(
     facts = await ctx.db.read(_load_facts, view, job, ctx.clock.now(), strict)
     status = _STATUSES[job.status]
     plan = _plan(view, job, facts) if status == "succeeded" else None
-    return _present(view, job.id, status, job.error, facts.position, changes, plan)
+    error = "\n".join([*facts.first_errors, job.error])[:MAX_ERROR] if status == "failed" else job.error
+    return _present(view, job.id, status, error, facts.position, changes, plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +185,8 @@ class _Facts:
     position: QueuePosition
     persistent: frozenset[tuple[str, str]] | None
     """(type, name) of the resources of the current version that stay while the workspace is stopped."""
+    first_errors: list[str]
+    """Of a plan that failed: Terraform tells the reason in the log, which has no page of its own."""
 
 
 async def _load_facts(tx: Tx, view: WorkspaceView, job: JobRow, now: datetime, strict: bool) -> _Facts:
@@ -187,7 +194,8 @@ async def _load_facts(tx: Tx, view: WorkspaceView, job: JobRow, now: datetime, s
     version = await system_template_versions.get_version(tx, view.latest.build.template_version_id)
     rows = await resource_store.list_resources(tx, [version.job_id]) if version is not None else []
     kept = frozenset((row.type, row.name) for row in rows if row.transition == "stop")
-    return _Facts(positions.get(job.id, NO_POSITION), kept if rows else None)
+    errors = await preview_store.list_first_errors(tx, job.id, MAX_ERROR_LINES) if job.status == "failed" else []
+    return _Facts(positions.get(job.id, NO_POSITION), kept if rows else None, errors)
 
 
 def _plan(view: WorkspaceView, job: JobRow, facts: _Facts) -> UpdatePreviewPlan:

@@ -165,6 +165,10 @@ async def test_failures_stop_rollout() -> None:
             "secret": False,
         }
         assert await _offers(world, *inside) == [new] + [old] * (len(inside) - 1)
+        for body in ({}, {"percent": 99}, {"status": "running"}):  # a page that was loaded before the stop
+            late = await _step(world, rollout, "next", **body)
+            assert late.status_code == 409 and "2 of 2 builds failed" in late.json()["detail"], late.text
+        assert await _active(world) == old
 
         failing.clear()
         assert (await _done(world, rollout, "resume"))["progress"]["builds_failed"] == 0, "counted from now on"
@@ -173,6 +177,7 @@ async def test_failures_stop_rollout() -> None:
         assert (await _done(world, rollout, "stop"))["message"] == ""
         assert (await _step(world, rollout, "stop")).status_code == 409
         assert await _active(world) == old
+        assert (await _step(world, rollout, "rollback", status="running")).status_code == 409
         rolled_back = await _done(world, rollout, "rollback")
         assert rolled_back["status"] == "rolled_back" and rolled_back["ended_at"] is not None
         assert await _offers(world, *workspaces) == [old] * 4

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
@@ -11,99 +9,27 @@ import pytest
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.provisioning.job_queue import hold_preview_slot
-from coder.coderd.services.workspaces.previews.new_previews import MAX_SAMPLE, sample
 from coder.coderd.services.workspaces.previews.preview_input import LEASE
+from coder.coderd.services.workspaces.previews.previews import MAX_ERROR, MAX_ERROR_LINES
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.system_jobs import get_job
 from coder.coderd.store.workspaces import system_builds
 from coder.domain.provisioning.queue import MAX_PREVIEWS, PREVIEW_PRIORITY
 from coder.rpc.proto import provisioner_pb2 as pb
-from coder.rpc.proto import provisionerd_pb2 as pd
 from tests.kit.provisioners.scripted_provisioner import (
-    Answers,
-    agent,
     connected_daemon,
-    ended,
     job_ended,
+    line,
     new_version,
     resource,
-    upload,
     working_daemon,
 )
-from tests.kit.server.server_in_process import World
-from tests.kit.server.workspaces import build, new_workspace, without_daemon, workspace_world
-
-
-def planned(*changes: tuple[str, str]) -> pd.PlannedChanges:
-    """Return a report of (address, action)."""
-    report = pd.PlannedChanges()
-    for address, action in changes:
-        kind, _, name = address.partition(".")
-        report.resources.add(address=address, type=kind, name=name, action=action)
-    return report
-
-
-def _import(job: Any) -> dict[str, Any]:
-    text = job.template_source_archive.decode("latin-1")
-    parameter = pb.RichParameter(name="size", type="string", default_value="small", mutable=True, form_type=pb.INPUT)
-    found = {
-        "start_resources": [resource("box", "docker_container", agents=[agent()]), resource("home", "docker_volume")],
-        "stop_resources": [resource("home", "docker_volume")],
-        "rich_parameters": [parameter],
-    }
-    if "needs-region" in text:
-        region = pb.RichParameter(name="region", type="string", required=True, mutable=True, form_type=pb.INPUT)
-        found["rich_parameters"] = [parameter, region]
-    return found
-
-
-def _build(job: Any) -> dict[str, Any]:
-    return {"state": b'{"version":4,"lineage":"theirs"}', "resources": []}
-
-
-def _dry_run(job: Any) -> dict[str, Any]:
-    changes = (("docker_volume.home", "keep"), ("docker_container.box", "replace"), ("coder_agent.main", "keep"))
-    return {"planned": planned(*changes)}
-
-
-def answering(**rest: Any) -> Answers:
-    return Answers(**{"import_": _import, "build": _build, "dry_run": _dry_run, **rest})
-
-
-@contextlib.asynccontextmanager
-async def preview_world(answers: Answers | None = None, **settings: Any) -> AsyncIterator[tuple[World, Answers]]:
-    """A template of the classic flow, so that values come from the import."""
-    async with workspace_world(answers or answering(), **settings) as (world, chosen):
-        path = f"/api/v2/templates/{world.extra['template']['id']}"
-        changed = await world.patch(path, {"use_classic_parameter_flow": True})
-        assert changed.status_code == 200, changed.text
-        yield world, chosen
-
-
-async def other_version(world: World, text: str = "# two\n", **rest: Any) -> str:
-    """Return the id of another version of the template, imported."""
-    file_id = await upload(world, {"main.tf": text})
-    version = await new_version(world, template_id=world.extra["template"]["id"], file_id=file_id, **rest)
-    imported = await ended(world, f"/api/v2/templateversions/{version['id']}")
-    assert imported["job"]["status"] == "succeeded", imported
-    return str(version["id"])
-
-
-def path_of(workspace: Any) -> str:
-    return f"/api/v2/workspaces/{workspace['id']}/update-preview"
-
-
-async def started(world: World, workspace: Any, version: str, **rest: Any) -> Any:
-    answer = await world.post(path_of(workspace), {"template_version_id": version}, **rest)
-    assert answer.status_code == 201, answer.text
-    return answer.json()
-
-
-async def finished(world: World, workspace: Any, preview: Any, **rest: Any) -> Any:
-    await job_ended(world, preview["id"])
-    answer = await world.get(f"{path_of(workspace)}/{preview['id']}", **rest)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+from tests.kit.server.previews import answering, finished, other_version, path_of, planned, preview_world, started
+from tests.kit.server.workspaces import (
+    build,
+    new_workspace,
+    without_daemon,
+)
 
 
 async def test_preview_of_running_workspace() -> None:
@@ -175,15 +101,21 @@ async def test_missing_values_are_named() -> None:
 
 
 async def test_failed_plan_has_its_error() -> None:
+    """The job itself often knows only Terraform's exit status: the first errors of the log tell the reason."""
     async with preview_world() as (world, _):
         workspace = await new_workspace(world)
         version = await other_version(world)
         await without_daemon(world)
         preview = await started(world, workspace, version)
         async with connected_daemon(world) as daemon:
-            await daemon.fail(await daemon.acquire(), "no such image")
+            job = await daemon.acquire()
+            logs = [line("Planning", "fine"), line("Planning", "Error: no such image", pb.ERROR)]
+            await daemon.update(job, logs=logs + [line("Planning", "x" * 300, pb.ERROR)] * (MAX_ERROR_LINES + 5))
+            await daemon.fail(job, "exit status 1")
         done = await finished(world, workspace, preview)
-        assert (done["status"], done["error"], done["plan"]) == ("failed", "no such image", None)
+        first, *others = done["error"].split("\n")
+        assert (done["status"], first, done["plan"]) == ("failed", "Error: no such image", None)
+        assert len(others) < MAX_ERROR_LINES and len(done["error"]) == MAX_ERROR
 
 
 async def test_session_tokens_are_masked() -> None:
@@ -390,63 +322,3 @@ async def test_preview_without_requests_is_canceled(is_running: bool) -> None:
         assert job_row is not None
         assert job_row.status == ("canceled" if is_running else "failed")
         assert is_running or "the page that asked for the preview was closed" in job_row.error
-
-
-async def test_template_samples_workspaces() -> None:
-    async with preview_world() as (world, _):
-        for number in range(3):
-            await new_workspace(world, f"ws{number}")
-        _, alice = await world.member("alice")
-        hers = await new_workspace(world, "hers", token=alice)
-        version = await other_version(world, "# needs-region\n")
-        template = world.extra["template"]["id"]
-        path = f"/api/v2/templates/{template}/update-preview"
-        body = {"template_version_id": version}
-        assert (await world.post(path, body, token=alice)).status_code == 403
-        answer = await world.post(path, body)
-        assert answer.status_code == 201, answer.text
-        assert answer.json()["id"] is None  # every workspace lacks a value
-        assert {item["status"] for item in answer.json()["previews"]} == {"failed"}
-        assert len(answer.json()["previews"]) == 4 and answer.json()["not_previewed"] == 0
-        version = await other_version(world, "# three\n", name="three")
-        await build(world, hers["id"], "start", template_version_id=version)
-        preview = (await world.post(path, {"template_version_id": version})).json()
-        names = {item["workspace_name"] for item in preview["previews"]}
-        assert names == {"ws0", "ws1", "ws2"}  # the fourth has that version
-        assert preview["changes"]["files"][0]["path"] == "main.tf"
-        for item in preview["previews"]:
-            await job_ended(world, item["id"])
-        done = (await world.get(f"{path}/{preview['id']}")).json()
-        assert {item["plan"]["disk"] for item in done["previews"]} == {"kept"}
-        assert (await world.get(f"{path}/{preview['id']}", token=alice)).status_code == 403
-        _, author = await world.member("author", ["template-admin"])
-        assert (await world.get(f"{path}/{preview['id']}", token=author)).status_code == 404
-
-
-async def test_template_counts_the_rest() -> None:
-    """An author without the right to update a workspace does not preview it."""
-    async with preview_world() as (world, _):
-        for number in range(2):
-            await new_workspace(world, f"ws{number}")
-        version = await other_version(world)
-        user_id, author = await world.member("author")
-        template = world.extra["template"]["id"]
-        acl = await world.patch(f"/api/v2/templates/{template}/acl", {"user_perms": {user_id: "admin"}})
-        assert acl.status_code == 200, acl.text
-        own = await new_workspace(world, "own", token=author, template_version_id=None)
-        path = f"/api/v2/templates/{template}/update-preview"
-        answer = await world.post(path, {"template_version_id": version}, token=author)
-        assert answer.status_code == 201, answer.text
-        preview = answer.json()
-        assert [item["workspace_id"] for item in preview["previews"]] == [own["id"]]
-        assert preview["not_previewed"] == 2
-        await job_ended(world, preview["id"])
-        assert (await world.delete(f"{path}/{preview['id']}", token=author)).status_code == 204
-
-
-def test_sample_is_bounded() -> None:
-    rows: Any = list(range(305))
-    chosen: Any = sample(rows)
-    assert len(set(chosen)) == MAX_SAMPLE and chosen[0] == 0 and chosen[-1] > 280
-    assert sample(rows[:3]) == rows[:3]
-    assert sample([]) == []

@@ -126,7 +126,10 @@ function Files({ changes }: { changes: VersionChanges }) {
               {file.diff}
             </pre>
           ) : (
-            <p className="mt-1">The file is not text, or too large to compare.</p>
+            <p className="mt-1">
+              No differences to show: the file is not text, is too large to compare, or differs in
+              the ends of lines only.
+            </p>
           )}
         </details>
       ))}

@@ -84,7 +84,11 @@ function Row({ preview }: { preview: UpdatePreview }) {
         <details>
           <summary className="cursor-pointer">{head}</summary>
           <div className="mt-2 flex flex-col gap-2">
-            {preview.error ? <p className="text-sm">{preview.error}</p> : null}
+            {preview.error ? (
+              <p className="text-sm whitespace-pre-line [overflow-wrap:anywhere]">
+                {preview.error}
+              </p>
+            ) : null}
             {preview.plan ? <PlanView plan={preview.plan} /> : null}
           </div>
         </details>

@@ -36,7 +36,7 @@ export function WorkspacePreview({ workspace }: { workspace: Workspace }) {
       {preview.status === "canceled" ? <p role="status">The preview was stopped.</p> : null}
       {preview.status === "failed" ? (
         <Notice kind="error" title="There is no plan">
-          <p>{preview.error}</p>
+          <p className="whitespace-pre-line [overflow-wrap:anywhere]">{preview.error}</p>
         </Notice>
       ) : null}
       {preview.plan ? <PlanView plan={preview.plan} /> : null}

@@ -161,6 +161,22 @@ it("offers a retry after a refusal", async () => {
   expect(screen.getByRole("button", { name: /again|retry/i })).toBeVisible();
 });
 
+it("ends the wait when the user loses the permission", async () => {
+  let answers = 0;
+  const page = visit([{ path: "/", element: <WorkspacePreview workspace={workspace} /> }], "/", {
+    [`POST ${PATH}`]: preview("pending"),
+    [`GET ${PATH}/p`]: () => {
+      answers += 1;
+      return answers === 1 ? preview("running") : new Refusal(404, "Resource not found");
+    },
+  });
+  await begin();
+  expect(await screen.findByText(/is planning/)).toBeVisible();
+  expect(await screen.findByText("Resource not found", {}, { timeout: 5000 })).toBeVisible();
+  expect(screen.queryByText(/is planning/)).toBeNull();
+  expect(page.fetching()).toBe(0);
+});
+
 it("hides files from users who may not read them", async () => {
   open(
     preview("succeeded", { changes: { ...CHANGES, files: null, parameters: [] }, id: null }),

@@ -2,7 +2,7 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 
-import { get, post, removeIfPresent } from "../../../api/client";
+import { ApiError, get, post, removeIfPresent } from "../../../api/client";
 import type {
   TemplateUpdatePreview,
   UpdatePreview,
@@ -18,6 +18,10 @@ export const isFinal = ({ status }: UpdatePreview): boolean =>
 
 export const isOver = (preview: UpdatePreview | TemplateUpdatePreview): boolean =>
   "previews" in preview ? preview.previews.every(isFinal) : isFinal(preview);
+
+/** Whether the caller may no longer see the preview: later answers will be the same. */
+const isRefused = (error: Error | null): boolean =>
+  error instanceof ApiError && (error.status === 403 || error.status === 404);
 
 /** Nothing cancels what the server has already finished. */
 export function usePreview<T extends UpdatePreview | TemplateUpdatePreview>(
@@ -39,7 +43,8 @@ export function usePreview<T extends UpdatePreview | TemplateUpdatePreview>(
     queryKey: ["update preview", path, id],
     queryFn: () => get<T>(`${path}/${id ?? ""}`),
     enabled: id !== null,
-    refetchInterval: ({ state }) => (state.data && isOver(state.data) ? false : POLL_MS),
+    refetchInterval: ({ state }) =>
+      (state.data && isOver(state.data)) || isRefused(state.error) ? false : POLL_MS,
     gcTime: 0,
   });
   const latest = query.data ?? start.data ?? null;
@@ -62,7 +67,7 @@ export function usePreview<T extends UpdatePreview | TemplateUpdatePreview>(
   return {
     start: () => start.mutate(),
     isStarting: start.isPending,
-    error: start.error ?? (query.isLoadingError ? query.error : null),
+    error: start.error ?? (query.isLoadingError || isRefused(query.error) ? query.error : null),
     preview: latest,
     changes: start.data?.changes ?? null,
     cancel: () => {

@@ -61,6 +61,8 @@ function OpenRollout({ template, rollout }: { template: Template; rollout: Templ
       rollout_id: rollout.id,
       action,
       percent: rollout.percent,
+      // A rollout that has stopped since the page was loaded does not go on.
+      ...(action === "next" ? { status: rollout.status } : {}),
     });
     await Promise.all(
       ["template", "templates"].map((key) => queries.invalidateQueries({ queryKey: [key] })),

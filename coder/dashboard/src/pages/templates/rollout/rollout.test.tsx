@@ -78,7 +78,7 @@ it("goes on from the stage that the page shows", async () => {
     expect(page.sent.at(-1)).toEqual({
       method: "PATCH",
       path: PATH,
-      body: { rollout_id: "r", action: "next", percent: 5 },
+      body: { rollout_id: "r", action: "next", percent: 5, status: "running" },
     }),
   );
 });
@@ -90,6 +90,13 @@ it("says why it stopped, and offers to resume, complete or roll back", async () 
   expect(screen.getByRole("button", { name: "Complete rollout…" })).toBeInTheDocument();
   await userEvent.click(screen.getByRole("button", { name: "Resume rollout" }));
   await waitFor(() => expect(page.sent.at(-1)?.body).toMatchObject({ action: "resume" }));
+  await userEvent.click(screen.getByRole("button", { name: "Complete rollout…" }));
+  const question = await screen.findByRole("dialog");
+  await userEvent.click(within(question).getByRole("button", { name: "Complete rollout" }));
+  await waitFor(() =>
+    expect(page.sent.at(-1)?.body).toMatchObject({ action: "next", status: "stopped" }),
+  );
+  await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
   await userEvent.click(screen.getByRole("button", { name: "Roll back…" }));
   const dialog = await screen.findByRole("dialog");
   expect(dialog).toHaveTextContent("back to the active version, v1.");

@@ -5,8 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import tarfile
+import threading
 from typing import Any
 
+import pytest
+
+from coder.coderd.services.templates.builder import catalogue, template_builder
 from tests.conformance.shapes import operation_of, problems_of
 from tests.kit.api.api_description import check
 from tests.kit.paths import DATA
@@ -49,6 +53,23 @@ async def test_catalogue_has_documented_shapes() -> None:
             if (module["id"], variable["name"]) == ("code-server", "port")
         )
         assert (port["type"], port["default"]) == ("number", 13337)
+
+
+async def test_first_caller_reads_catalogue_in_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parsing the examples takes half a second, in which the server must serve others."""
+    readers: list[threading.Thread] = []
+    read = template_builder._read_catalogue
+
+    def noted() -> None:
+        readers.append(threading.current_thread())
+        read()
+
+    monkeypatch.setattr(template_builder, "_read_catalogue", noted)
+    catalogue.bases.cache_clear()
+    async with running_coderd(first_user=True) as world:
+        for path in ("bases", "modules"):
+            assert (await world.get(f"{API}/{path}")).status_code == 200
+    assert len(readers) == 1 and readers[0] is not threading.main_thread()
 
 
 async def test_compose_answers_tar() -> None:
