@@ -35,7 +35,7 @@ FLOOR = 0.05
 MOST_CPU = 0.5
 """Seconds of CPU time that one try may cost all processes together."""
 MORE_FILES, MORE_MEMORY = 8, 24 << 20
-"""Descriptors and bytes (PSS) that a group of tries may leave behind: caches, connections of pools."""
+"""Descriptors and bytes (PSS) that a group of tries may leave behind, the latter when it is played again."""
 _TRACE = re.compile(r"^Traceback|^  File \"|a connection failed|a request failed|process of the server failed", re.M)
 
 
@@ -160,7 +160,13 @@ class Judge:
         for process, name, play_it in tries:
             done.append(self._judge(process, name, play_it))
         if done:
-            done[-1].faults += self._left(files, memory, leftovers)
+            done[-1].faults += self._left(files, leftovers)
+            if (grown := target.memory()) > memory + MORE_MEMORY:
+                # A first use fills caches and pools; what grows as much again is a leak.
+                for _, _, play_it in tries:
+                    play_it()
+                if (growth := target.memory() - grown) > MORE_MEMORY:
+                    done[-1].faults.append(f"memory: {growth >> 20} MiB more, the second time")
         self.verdicts += done
         return done
 
@@ -207,7 +213,7 @@ class Judge:
         except (OSError, AssertionError):
             return 60.0
 
-    def _left(self, files: dict[str, int], memory: int, leftovers: set[str]) -> list[str]:
+    def _left(self, files: dict[str, int], leftovers: set[str]) -> list[str]:
         target, faults = self.target, []
         until = time.monotonic() + 8
         more: dict[str, tuple[int, int]] = {}
@@ -222,8 +228,6 @@ class Judge:
             faults.append(f"descriptors: {more}")
         if left := target.leftovers() - leftovers:
             faults.append(f"temporary files: {sorted(left)[:10]}")
-        if (growth := target.memory() - memory) > MORE_MEMORY:
-            faults.append(f"memory: {growth >> 20} MiB more")
         return faults
 
 
