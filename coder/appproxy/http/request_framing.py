@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote, urlparse
+
 import h11
 
 from coder.net.bounded_http import PIECES, BoundedHttp, HttpEvent
@@ -12,8 +14,8 @@ as a large one: this ends a body of such chunks after four thousand of them, som
 
 
 class OneFraming(BoundedHttp):
-    """Refuse a request with two lengths (RFC 9112 section 6.1), which a proxy in front may count otherwise; and a body
-    that is mostly chunk headers (`FRAMING_SLACK`). After `end` there are no more events."""
+    """Refuse a request with two lengths (RFC 9112 section 6.1), which a proxy in front may count otherwise; one without
+    a path; and a body that is mostly chunk headers (`FRAMING_SLACK`). After `end` there are no more events."""
 
     _received = _data = _chunks = 0
     """Bytes after the head, those of them that are body data, and pieces that are not charged yet."""
@@ -73,4 +75,17 @@ class OneFraming(BoundedHttp):
             names = {name for _, name, _ in event.headers._full_items}
             if b"content-length" in names and b"transfer-encoding" in names:
                 raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding", error_status_hint=400)
+            if not event.target.startswith(b"/") and not _names_path(event.target):
+                raise h11.RemoteProtocolError("the request target has no path", error_status_hint=400)
         return event
+
+
+def _names_path(target: bytes) -> bool:
+    """Return whether Quart can read a target that does not begin with a slash (RFC 9112 section 3.2): it indexes an
+    empty path, and parses the unescaped text as a URL."""
+    path = unquote(target.partition(b"?")[0].decode("ascii"))
+    try:
+        urlparse(path)
+    except ValueError:
+        return False
+    return bool(path)

@@ -78,7 +78,10 @@ class ControlLink:
             except OSError:
                 data = b""
             for line in lines.add(data):
-                order = msgspec.json.decode(line, type=Order)
+                try:
+                    order = msgspec.json.decode(line, type=Order)
+                except msgspec.MsgspecError:
+                    continue  # of another release, or cut because this process did not read for a while
                 if order.kind in events:
                     events[order.kind].set()
                 elif order.kind == "siblings":

@@ -92,6 +92,8 @@ def listeners_of(sockets: list[BoundSocket]) -> list[tuple[str, Listener]]:
     """Return URL and trio's listener of each socket."""
     results: list[tuple[str, Listener]] = []
     for bound in sockets:
+        if bound.tls is None and bound.address.startswith("https:"):
+            continue  # of a former program, whose certificates cannot be used any more: never served without TLS
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(bound.socket.dup()))
         if bound.tls is None:
             results.append((bound.url, listener))

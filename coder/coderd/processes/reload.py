@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from collections.abc import Iterable
 
 import msgspec
 
@@ -19,7 +20,8 @@ from coder.coderd.services.foundation.this_process import Incident
 
 STATE = "CODER_SUPERVISOR_STATE"
 TRIAL = "CODER_SUPERVISOR_TRIAL"
-"""Set for a trial: the program ends with status 0 once it has loaded its settings and modules."""
+"""Set for a trial: the program ends with status 0 once it has loaded its settings and modules, and could listen on the
+addresses that are new. The value is a JSON list of the settings of those that the supervisor listens on."""
 TRIAL_TIMEOUT = 60.0
 _log = get_logger("supervisor")
 
@@ -77,12 +79,21 @@ def program() -> tuple[str, list[str]]:
     return sys.executable, [sys.executable, *sys.orig_argv[1:]]
 
 
-def start_trial() -> Child:
+def known_addresses() -> frozenset[str] | None:
+    """Return the addresses that the supervisor of this trial listens on, as `BoundSocket.address`; None for a
+    supervisor of an earlier release, which does not say."""
+    try:
+        return frozenset(msgspec.json.decode(os.environ.get(TRIAL, ""), type=list[str]))
+    except msgspec.MsgspecError:
+        return None
+
+
+def start_trial(addresses: Iterable[str]) -> Child:
     """Start a trial of the program on disk; its exit status is the result."""
     ours, theirs = socket.socketpair()
     with theirs:
         path, arguments = program()
-        environment = {**os.environ, TRIAL: "1"}
+        environment = {**os.environ, TRIAL: msgspec.json.encode(list(addresses)).decode()}
         try:
             pid = os.posix_spawn(path, arguments, environment)
         except OSError as error:

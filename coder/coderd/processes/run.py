@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable
 
 from coder.base.errors import CoderError
-from coder.coderd.app import ProvisionerFactory
+from coder.coderd.app import ProvisionerFactory, prepare_application
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.processes import reload
-from coder.coderd.processes.sockets import check_tls
+from coder.coderd.processes.sockets import check_addresses
 from coder.coderd.processes.supervisor import Supervisor
 
 
@@ -25,6 +25,7 @@ def run_processes(
         raise CoderError("bad_option", "--processes above 1 is not supported on this system", "Use --processes 1.")
     if reload.is_trial():
         preload()
-        check_tls(config)
+        prepare_application(config)
+        check_addresses(config, reload.known_addresses())
         return
     Supervisor(config, factory, announce, preload, reload.inherited_state()).run()

@@ -34,7 +34,7 @@ from coder.coderd.processes.control import ControlLink, Order
 from coder.coderd.processes.forked import run_keeper, run_migrations, run_worker
 from coder.coderd.processes.layout import ProcessSpec, connections_of, processes_of
 from coder.coderd.processes.signals import handling_signals, signals_blocked
-from coder.coderd.processes.sockets import bind_all, new_folder
+from coder.coderd.processes.sockets import bind_or_keep, new_folder
 from coder.coderd.services.foundation.this_process import INSTANCES, Incident, Sibling, ThisProcess, instance_id
 from coder.net.aws_login import with_login
 
@@ -77,7 +77,7 @@ class Supervisor:
         self._workers: list[Child] = []
         self._keeper: Child | None = None
         self._database_url = with_login(config.postgres_url.reveal(), config.postgres_auth)
-        self._sockets = bind_all(config, inherited.sockets if inherited is not None else ())
+        self._sockets, self._kept_because = bind_or_keep(config, inherited.sockets if inherited is not None else ())
         self._folder, self._machine, self._next_number = Path(), uuid4(), 0
         self._counts = SharedCounts(len(self._specs), 2 * len(self._specs))
         self._tables: dict[int, int] = {}
@@ -351,7 +351,7 @@ class Supervisor:
         """Execute the program again, which keeps sockets and processes and then replaces these."""
         self._reload_requested = False
         _log.info("SIGHUP received: checking the program and its settings")
-        trial = reload.start_trial()
+        trial = reload.start_trial({bound.address for bound in self._sockets})
         self._watch_pid(trial)
         if self._is_stopping:
             trial.signal(signal.SIGKILL)
@@ -398,6 +398,8 @@ class Supervisor:
         self._is_up = True
         self._broadcast()
         try:
+            if self._kept_because is not None:
+                raise self._kept_because
             self._migrate()
             for spec in self._specs:
                 self._succeed(spec, [child for child in old if child.name == spec.name])

@@ -114,6 +114,9 @@ class Lexer:
         heredoc = _HEREDOC.match(self._text, at, self._end)
         if heredoc:
             return self._make("heredoc", self._heredoc_end(heredoc))
+        if self._text.startswith("/*", at):
+            # As division and multiplication it would be an error, too; but each one searches the rest of the file.
+            raise self.fail("Unterminated comment", at)
         for mark in _PUNCTUATION:
             if self._text.startswith(mark, at):
                 return self._make(mark, at + len(mark))

@@ -180,15 +180,18 @@ class _Parser(TokenCursor):
         return of
 
     def _splat(self, start: Token, of: Expression, *, attributes_only: bool) -> Expression:
+        depth = self._enter()  # the rest of the traversals is inside: a thousand splats are a thousand calls
         item_start = self.peek()
         each: Expression = SplatItem(self.span(item_start))
         if attributes_only:
             while self.peek().kind == "." and self.peek(1).kind == "identifier":
                 self.take()
                 each = HclAttribute(self.span(item_start), each, self.take().text)
-            return self._traversals(start, Splat(self.span(start), of, each))
-        each = self._traversals(item_start, each)
-        return Splat(self.span(start), of, each)
+            result = self._traversals(start, Splat(self.span(start), of, each))
+        else:
+            result = Splat(self.span(start), of, self._traversals(item_start, each))
+        self._depth = depth - 1
+        return result
 
     def _term(self) -> Expression:
         token = self.take()
@@ -367,7 +370,7 @@ class _Parser(TokenCursor):
     def _interpolated(self, start: int, close: int) -> Expression:
         inside = start + 3 if self._text[start + 2] == "~" else start + 2
         end = close - 2 if self._text[close - 2] == "~" else close - 1
-        line = self._text.count("\n", 0, start) + 1
+        line = self.line_at(start)
         if self._text[start] == "%":
             return Directive(Span(start, close, line), self._text[inside:end].strip())
         parser = _Parser(self._text, self._name, inside, end, line)

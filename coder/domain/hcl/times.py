@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from coder.base.duration import parse_duration
+from coder.base.errors import CoderError
 from coder.domain.hcl.values import EvaluationError, Value, to_text
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
@@ -25,7 +26,11 @@ def _timeadd(moment: Value, duration: Value) -> str:
     written = to_text(duration)
     if not _DURATION.fullmatch(written):
         raise EvaluationError(f"invalid duration {written!r}")
-    return (_time(moment) + parse_duration(written)).isoformat().replace("+00:00", "Z")
+    try:
+        added = parse_duration(written)
+    except CoderError as error:  # longer than ten thousand years
+        raise EvaluationError(error.message) from error
+    return (_time(moment) + added).isoformat().replace("+00:00", "Z")
 
 
 def _timecmp(a: Value, b: Value) -> int:

@@ -17,6 +17,8 @@ class TokenCursor:
         self._tokens = self._lexer.tokens()
         self._at = 0
         self._depth = 0
+        self._counted = (start, line)
+        "Offset and line at which `line_at` stopped."
 
     def peek(self, ahead: int = 0) -> Token:
         return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
@@ -47,6 +49,14 @@ class TokenCursor:
     def span(self, start: Token) -> Span:
         end = self._tokens[self._at - 1].end if self._at else start.end
         return Span(start.start, end, start.line)
+
+    def line_at(self, at: int) -> int:
+        """Return the line of an offset, counted from the last one: from the beginning each time, a text of many
+        interpolations would be read as often as it has some."""
+        start, line = self._counted
+        line += self._text.count("\n", start, at) if at >= start else -self._text.count("\n", at, start)
+        self._counted = (at, line)
+        return line
 
     def _enter(self) -> int:
         self._depth += 1

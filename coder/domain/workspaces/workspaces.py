@@ -15,6 +15,7 @@ from coder.domain.foundation.search import FieldRefusal
 MIN_TTL_MS = 60_000
 MAX_TTL_MS = 100 * 365 * 24 * 3600 * 1000
 """A century. Upstream has no limit; beyond this a deadline would overflow the calendar."""
+TOO_LONG = "Must be at most a hundred years."
 MIN_EXTEND = timedelta(minutes=30)
 AUTOMATIC_UPDATES: tuple[Literal["always", "never"], ...] = ("always", "never")
 """Accepted values."""

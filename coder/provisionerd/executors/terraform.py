@@ -21,6 +21,7 @@ from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
+from coder.base.threads import in_thread_or_here
 from coder.domain.agents.init_scripts import PLATFORMS, init_script
 from coder.provisionerd import archive
 from coder.provisionerd.config import TerraformConfig
@@ -184,7 +185,7 @@ class _TerraformSession:
             self._runner = self._executor.runner(self._binary.path, self._folder)
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for part in (request.template_source_archive, module_archive):
-                for name in archive.unpack_untrusted(part, self._folder) if part else ():
+                for name in await in_thread_or_here(archive.unpack_untrusted, part, self._folder) if part else ():
                     stage.emit(pb.LogLevel.WARN, f"skipped {name}: links and devices are not unpacked")
         except CoderError as problem:
             stage.emit(pb.LogLevel.ERROR, problem.message)
@@ -193,7 +194,7 @@ class _TerraformSession:
             return pb.InitComplete(error=f"unpack template: {problem.strerror or problem}")
         try:
             key = template_key(request.template_source_archive, module_archive)
-            self._template = self._executor.templates.read(key, self._folder)
+            self._template = await self._executor.templates.read(key, self._folder)
         except template_of.TemplateError:
             self._template = None  # terraform explains it better, with the source line
         error = ""
@@ -263,7 +264,7 @@ class _TerraformSession:
     async def parse(self, emit: Emit) -> pb.ParseComplete:
         await trio.lowlevel.checkpoint()
         try:
-            template = self._template or template_of.read_template(self._folder)
+            template = self._template or await template_of.read_template_aside(self._folder)
             complete = pb.ParseComplete(
                 template_variables=template_of.variables(template),
                 workspace_tags=template_of.workspace_tags(template),

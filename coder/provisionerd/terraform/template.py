@@ -10,6 +10,7 @@ from pathlib import Path
 
 from coder.base.errors import CoderError
 from coder.base.json_types import Json
+from coder.base.threads import in_thread_or_here
 from coder.domain.hcl.json_syntax import native_syntax_untrusted
 from coder.domain.hcl.lexer import HclError
 from coder.domain.hcl.literals import text_literal
@@ -74,17 +75,23 @@ def read_template(folder: Path) -> ReadTemplate:
     return ReadTemplate(tuple(files), bool(in_json))
 
 
+async def read_template_aside(folder: Path) -> ReadTemplate:
+    """Parse the template in a thread: a megabyte takes two seconds, and a built-in daemon shares the server's event
+    loop. Raises TemplateError."""
+    return await in_thread_or_here(read_template, folder)
+
+
 class TemplateCache:
     """Cache of recent templates: builds of a template need not parse it again."""
 
     def __init__(self) -> None:
         self._templates: OrderedDict[bytes, ReadTemplate] = OrderedDict()
 
-    def read(self, key: bytes, folder: Path) -> ReadTemplate:
+    async def read(self, key: bytes, folder: Path) -> ReadTemplate:
         """Return the template in `folder`, identified by `key`. Raises TemplateError."""
         template = self._templates.get(key)
         if template is None:
-            template = self._templates[key] = read_template(folder)
+            template = self._templates[key] = await read_template_aside(folder)
         self._templates.move_to_end(key)
         while len(self._templates) > _MAX_TEMPLATES or (len(self._templates) > 1 and self._size() > _MAX_TEXT):
             self._templates.popitem(last=False)

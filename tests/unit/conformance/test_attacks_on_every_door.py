@@ -280,3 +280,13 @@ async def test_strange_provider_reply_is_reported(number: str, monkeypatch: pyte
         who = OutgoingReply(200, f'{{"id":{number},"login":"x"}}'.encode())
         user = external_auth._parsed(who, external_auth._github_user)
         assert user is None or abs(user.id) < 2**63
+
+
+@pytest.mark.parametrize(
+    "path", ["/@%00/w/apps/a/", "/@admin/w%00/apps/a/", "/@admin/w.%00/apps/a%00/", "/@%ED%A0%80/w/apps/a/"]
+)
+async def test_applications_of_impossible_names_are_missing(path: str) -> None:
+    """A NUL reached PostgreSQL: 500 for anybody, and the statement in the log."""
+    async with running_coderd(first_user=True) as world, httpx.AsyncClient(base_url=world.url) as client:
+        for headers in ({}, {"Coder-Session-Token": world.token}):
+            assert (await client.get(path, headers=headers)).status_code in {303, 307, 404}

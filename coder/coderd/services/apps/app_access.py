@@ -153,6 +153,8 @@ def _is_named(name: str, reference: str, identity: UUID) -> bool:
 
 
 async def _find_workspace(tx: Tx, request: AppRequest) -> WorkspaceView | None:
+    if "\0" in request.username_or_id + request.workspace_name_or_id:
+        return None  # no name has one, and PostgreSQL refuses it as a parameter
     owner_id = as_id(request.username_or_id)
     if owner_id is None:
         owner = await system_users.get_user_by_name(tx, request.username_or_id)

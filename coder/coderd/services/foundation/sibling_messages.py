@@ -114,6 +114,8 @@ async def _receive(stream: trio.SocketStream) -> tuple[SiblingMessage, bytes, in
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
     descriptor = descriptors[0] if descriptors else -1
+    for surplus in descriptors[1:]:  # the room for one is rounded up to that for two
+        os.close(surplus)
     try:
         first += await receive_exactly(stream, _LENGTHS.size - len(first))
         head_size, data_size = _LENGTHS.unpack(first)

@@ -11,6 +11,7 @@ travel: then this process serves what it can, and copies the bytes of the rest t
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import socket
 from collections.abc import Callable
@@ -136,7 +137,12 @@ def connection_handler(server: HttpServer) -> Handler:
         await trio.lowlevel.checkpoint()
         if descriptor < 0:
             return
-        connection = trio.SocketStream(trio.socket.from_stdlib_socket(socket.socket(fileno=descriptor)))
+        try:
+            passed = socket.socket(fileno=descriptor)
+        except OSError:
+            os.close(descriptor)  # no socket
+            raise
+        connection = trio.SocketStream(trio.socket.from_stdlib_socket(passed))
         if not server.adopt(connection, data, Origin((head.ip, head.port), head.secure)):
             await trio.aclose_forcefully(connection)
 
@@ -146,7 +152,9 @@ def connection_handler(server: HttpServer) -> Handler:
 def relay_handler(server: DerpServer) -> Handler:
     """Return what serves the links of siblings' relays to the one of this process."""
 
-    async def serve(_head: SiblingMessage, data: bytes, _descriptor: int, stream: trio.SocketStream) -> None:
+    async def serve(_head: SiblingMessage, data: bytes, descriptor: int, stream: trio.SocketStream) -> None:
+        if descriptor >= 0:
+            os.close(descriptor)
         await server.serve_connection(stream, data)
 
     return serve

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Part: answer siblings' questions for metrics."""
 
-    async def answer(_head: SiblingMessage, _data: bytes, _descriptor: int, stream: trio.SocketStream) -> None:
+    async def answer(_head: SiblingMessage, _data: bytes, descriptor: int, stream: trio.SocketStream) -> None:
+        if descriptor >= 0:
+            os.close(descriptor)
         await stream.send_all(msgspec.json.encode(ctx.services.metrics.of_this_process()))
 
     await trio.lowlevel.checkpoint()

@@ -14,6 +14,7 @@ from coder.api.templates.templates import (
 from coder.base.json_types import Json
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.domain.foundation.share_levels import SHARE_LEVELS
+from coder.domain.workspaces.workspaces import MAX_TTL_MS, TOO_LONG
 
 CORS_BEHAVIORS = ("simple", "passthru")
 Value = TypeVar("Value")
@@ -36,6 +37,8 @@ def check_settings(
         value = changed(name)
         if isinstance(value, int) and value < 0:
             faults.append((name, "Must be a positive integer."))
+        elif isinstance(value, int) and value > MAX_TTL_MS:
+            faults.append((name, TOO_LONG))
     level = changed("max_port_share_level")
     if level is not None and level not in SHARE_LEVELS:
         faults.append(("max_port_share_level", f"Must be one of [{' '.join(SHARE_LEVELS)}]"))

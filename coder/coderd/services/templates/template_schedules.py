@@ -25,7 +25,7 @@ from coder.coderd.store.workspaces.change_feed import notify_changes
 from coder.domain.notifications.notification_templates import WORKSPACE_MARKED_FOR_DELETION
 from coder.domain.workspaces.autobuild import in_words
 from coder.domain.workspaces.autostop import MAX_WEEKS, Requirement, deadlines, quiet_hours
-from coder.domain.workspaces.workspaces import next_start
+from coder.domain.workspaces.workspaces import MAX_TTL_MS, TOO_LONG, next_start
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -72,6 +72,8 @@ def read_schedule(
             faults.append((name, "Value must be at least one minute."))
         elif name.endswith("_ms") and value < 0:
             faults.append((name, "Must be a positive integer."))
+        elif name.endswith("_ms") and value > MAX_TTL_MS:
+            faults.append((name, TOO_LONG))
         columns[column] = value
     stop, start = body.autostop_requirement, body.autostart_requirement
     if stop is not UNSET and stop is not None:

@@ -31,6 +31,7 @@ from coder.coderd.store.engine.postgres_cluster import (
     find_cluster,
     locked,
     make_folder,
+    open_file,
     temporary_root,
 )
 from coder.coderd.store.engine.postgres_process import SpawnOptions, running_pid, spawn_options
@@ -117,7 +118,7 @@ async def _initialise(cluster: Cluster, programs: Path, durable: bool) -> None:
         return
     # A mark next to the data distinguishes a partial cluster (the server was killed) from a complete one.
     mark = cluster.root / "initialising"
-    mark.touch(0o600)
+    os.close(open_file(mark, os.O_WRONLY))
     shutil.rmtree(cluster.data, ignore_errors=True)
     make_folder(cluster.data, cluster.account, 0o700)
     command = [

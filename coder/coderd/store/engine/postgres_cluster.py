@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import itertools
@@ -154,14 +155,38 @@ def _read_location(data_path: Path) -> Path | None:
 
 def make_folder(path: Path, account: Account, mode: int) -> None:
     path.mkdir(parents=True, exist_ok=True)
-    info = path.lstat()
-    if not stat.S_ISDIR(info.st_mode) or info.st_uid not in {account.uid, os.geteuid()}:
-        raise CoderError(
-            "postgres_failed", f"{path} belongs to another user", "Remove it or choose another data directory."
-        )
-    if account.switch:
-        os.chown(path, account.uid, account.gid)
-    path.chmod(mode)
+    try:
+        # By descriptor: the account may own the folder above, and replace this one by a link to any file of root's.
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise _foreign(path) from error
+    try:
+        if os.fstat(handle).st_uid not in {account.uid, os.geteuid()}:
+            raise _foreign(path)
+        if account.switch:
+            os.fchown(handle, account.uid, account.gid)
+        os.fchmod(handle, mode)
+    finally:
+        os.close(handle)
+
+
+def open_file(path: Path, flags: int) -> int:
+    """Return the descriptor of a file in a folder of the account, created if missing, with mode 0600. Root must not
+    follow a link that the account put there. Raises CoderError `postgres_failed`."""
+    try:
+        return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _foreign(path) from error
+        raise
+
+
+def _foreign(path: Path) -> CoderError:
+    return CoderError(
+        "postgres_failed",
+        f"{path} belongs to another user, or is a link",
+        "Remove it or choose another data directory.",
+    )
 
 
 def is_reachable(path: Path, account: Account) -> bool:
@@ -189,7 +214,7 @@ def give_to_owner(handle: int, cluster: Cluster) -> None:
 @contextlib.contextmanager
 def locked(cluster: Cluster) -> Iterator[None]:
     """Hold the lock that keeps a data directory to one server."""
-    handle = os.open(cluster.root / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = open_file(cluster.root / "server.lock", os.O_RDWR)
     try:
         give_to_owner(handle, cluster)
         try:

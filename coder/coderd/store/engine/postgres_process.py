@@ -22,7 +22,7 @@ import trio
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.coderd.store.engine.postgres_cluster import Cluster, give_to_owner
+from coder.coderd.store.engine.postgres_cluster import Cluster, give_to_owner, open_file
 
 _log = get_logger("postgres")
 START_TIMEOUT = 60.0
@@ -159,7 +159,7 @@ def _spawn(cluster: Cluster, programs: Path, durable: bool) -> subprocess.Popen[
     log_path = cluster.root / "postgres.log"
     if log_path.exists() and log_path.stat().st_size > 10_000_000:
         log_path.replace(cluster.root / "postgres.log.1")
-    with os.fdopen(os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
+    with os.fdopen(open_file(log_path, os.O_WRONLY | os.O_APPEND), "ab") as log:
         give_to_owner(log.fileno(), cluster)
         os.fchmod(log.fileno(), 0o600)  # a log of an earlier release contains failed statements
         return subprocess.Popen(

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy import and_, func, literal_column, or_, select, text, update
+from sqlalchemy import ColumnElement, and_, func, literal_column, or_, select, text, update
 
 from coder.coderd.store.engine.sql_types import ColumnValue, ColumnValues, Query, SqlColumn
 from coder.coderd.store.provisioning.jobs import STATUS
@@ -23,12 +23,20 @@ from coder.coderd.store.tables.templates import templates
 from coder.coderd.store.tables.workspaces import workspaces
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.workspaces.autobuild import AutobuildCandidate
+from coder.domain.workspaces.workspaces import MAX_TTL_MS
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _builds, _jobs = workspace_builds, provisioner_jobs
 _MS: SqlColumn = literal_column("interval '1 millisecond'")
+
+
+def _bounded(milliseconds: ColumnElement[int]) -> ColumnElement[int]:
+    """Return a template's setting, at most a century: PostgreSQL refuses the whole statement for one row whose interval
+    or time is out of range. Rows of earlier releases and imported ones have any number."""
+    return func.least(milliseconds, MAX_TTL_MS)
+
 
 _CANDIDATE: Query = (
     select(
@@ -45,9 +53,9 @@ _CANDIDATE: Query = (
         workspaces.c.deleting_at,
         templates.c.allow_user_autostart,
         templates.c.autostart_days,
-        templates.c.failure_ttl_ms,
-        templates.c.time_til_dormant_ms,
-        templates.c.time_til_dormant_autodelete_ms,
+        _bounded(templates.c.failure_ttl_ms),
+        _bounded(templates.c.time_til_dormant_ms),
+        _bounded(templates.c.time_til_dormant_autodelete_ms),
     )
     .select_from(workspaces)
     .join(_builds, _builds.c.id == workspaces.c.latest_build_id)
@@ -67,7 +75,7 @@ async def list_due(tx: Tx, now: datetime) -> list[UUID]:
         and_(
             workspaces.c.dormant_at.is_(None),
             templates.c.time_til_dormant_ms > 0,
-            workspaces.c.last_used_at + templates.c.time_til_dormant_ms * _MS <= now,
+            workspaces.c.last_used_at + _bounded(templates.c.time_til_dormant_ms) * _MS <= now,
         ),
         workspaces.c.deleting_at <= now,
     )
@@ -222,7 +230,7 @@ async def list_soon_stopped(tx: Tx, now: datetime) -> list[UpcomingStop]:
             STATUS == "succeeded",
             templates.c.time_til_autostop_notify_ms > 0,
             _builds.c.deadline > now,
-            _builds.c.deadline - templates.c.time_til_autostop_notify_ms * _MS <= now,
+            _builds.c.deadline - _bounded(templates.c.time_til_autostop_notify_ms) * _MS <= now,
         )
     )
     return [UpcomingStop(*row) for row in await tx.execute(statement)]

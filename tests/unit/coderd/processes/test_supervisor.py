@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -180,16 +181,28 @@ async def test_hangup_replaces_processes_in_place(tmp_path: Path) -> None:
 
 
 async def test_failing_program_changes_nothing(tmp_path: Path) -> None:
+    """A file that is no settings, and settings whose address another program uses."""
     settings = tmp_path / "settings.yaml"
     settings.write_text("{}\n")
-    async with running(tmp_path, "--config", str(settings)) as server:
-        before = server.pids()
-        settings.write_text("networking: [\n")
-        server.process.send_signal(signal.SIGHUP)
+    certificate, key = Authority(tmp_path).issue("localhost")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        tls = f"{{enable: true, address: '{taken}', certFiles: ['{certificate}'], keyFiles: ['{key}']}}"
+        async with running(tmp_path, "--config", str(settings)) as server:
+            before = server.pids()
+            for text, reason in (
+                ("networking: [\n", "the text is not YAML"),
+                (f"networking: {{tls: {tls}}}\n", "cannot listen"),
+            ):
+                known = len(server.log.read_text())
+                settings.write_text(text)
+                server.process.send_signal(signal.SIGHUP)
 
-        async def refused() -> bool:
-            return "the program on disk does not start; nothing is changed" in server.log.read_text()
+                async def refused(known: int = known) -> bool:
+                    log = server.log.read_text()[known:]
+                    return "the program on disk does not start; nothing is changed" in log
 
-        await until(refused, server)
-        assert server.pids() == before
-        assert (await server.get("/api/v2/users/me"))["username"] == "ana"
+                await until(refused, server)
+                assert reason in server.log.read_text()[known:]
+                assert server.pids() == before
+                assert (await server.get("/api/v2/users/me"))["username"] == "ana"

@@ -9,8 +9,10 @@ import pytest
 from coder.domain.hcl.bounds import MAX_MADE, TooMuchError, weigh
 from coder.domain.hcl.evaluate import evaluate
 from coder.domain.hcl.functions import function_table
-from coder.domain.hcl.parser import parse_expression_untrusted
+from coder.domain.hcl.lexer import HclError
+from coder.domain.hcl.parser import parse_expression_untrusted, parse_file_untrusted
 from coder.domain.hcl.scope import EvaluationScope
+from coder.domain.hcl.tree import TemplateExpression
 from coder.domain.hcl.values import EvaluationError, Value
 
 FUNCTIONS = function_table({})
@@ -136,3 +138,42 @@ def test_expanding_needs_a_list(value: str) -> None:
 @pytest.mark.parametrize(("value", "expected"), [("[3, 7]", 7), ("toset([3, 7])", 7)])
 def test_lists_and_sets_expand(value: str, expected: int) -> None:
     assert evaluate(parse_expression_untrusted(f"max({value}...)"), scope()) == expected
+
+
+class _CountedText(str):
+    """Text that counts the characters searched for line ends."""
+
+    __slots__ = ("searched",)
+    searched: int
+
+    def count(self, what: str, start: int = 0, end: int | None = None, /) -> int:  # type: ignore[override]
+        stop = len(self) if end is None else end
+        self.searched = getattr(self, "searched", 0) + max(stop - start, 0)
+        return super().count(what, start, stop)
+
+
+def test_lines_of_interpolations_are_counted_once() -> None:
+    text = _CountedText('a = "' + "%{ for a in b }x%{ endfor }" * 500 + '"\nb = "' + "${a}" * 500 + '"\n')
+    parse_file_untrusted(text, "main.tf")
+    assert text.searched < 10 * len(text)
+
+
+def test_lines_of_interpolations_are_right() -> None:
+    file = parse_file_untrusted('a = <<E\n${x}\n"${"${y}"}"\n${z}\nE\n', "main.tf")
+    template = file.body.attributes["a"]
+    assert isinstance(template, TemplateExpression)
+    assert [part.span.line for part in template.parts if not isinstance(part, str)] == [2, 3, 4]
+
+
+def test_open_comment_is_one_error() -> None:
+    """It was read as division and multiplication, each of which searched the rest of the file for the end."""
+    with pytest.raises(HclError, match="Unterminated comment"):
+        parse_file_untrusted("a = 1\n/* b " + "/* " * 100, "main.tf")
+    parse_file_untrusted("a = 1 /* b */ + /**/ 2 // /*\n# /*\n", "main.tf")
+
+
+@pytest.mark.parametrize("step", ["[*]", ".*", "[*].a", ".*.a[0]"])
+def test_splats_count_as_depth(step: str) -> None:
+    with pytest.raises(HclError, match="Nested too deeply"):
+        parse_expression_untrusted("a" + step * 5000)
+    parse_expression_untrusted("a" + step * 20)

@@ -52,3 +52,8 @@ def test_zones_are_compared_as_moments() -> None:
     assert TIMES["timecmp"]("2017-11-22T00:00:00Z", "2017-11-22T01:00:00+01:00") == 0
     assert TIMES["timecmp"]("2017-11-22T00:00:00Z", "2017-11-22T01:00:00Z") == -1
     assert TIMES["timecmp"]("2017-11-22T01:00:00Z", "2017-11-22T00:00:00-00:30") == 1
+
+
+def test_timeadd_of_too_much_is_an_error() -> None:
+    with pytest.raises(EvaluationError, match="too long"):
+        TIMES["timeadd"]("2017-11-22T00:00:00Z", "9" * 30 + "h")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,19 @@ def test_variables_file_keeps_meaning(tmp_path: Path) -> None:
     values = [("a", 'say "${x}"\n%{y}\\ C:\\bin\\fun \b\x7f'), ("l", '["p", "q"]'), ("n", "3")]
     text = reader.variables_file(template, [pb.VariableValue(name=name, value=value) for name, value in values])
     assert text == 'a = "say \\"$${x}\\"\\n%%{y}\\\\ C:\\\\bin\\\\fun \\u0008\\u007f"\nl = ["p", "q"]\nn = "3"\n'
+
+
+async def test_large_template_is_parsed_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A built-in daemon shares the event loop with the server: a megabyte would stop it for seconds."""
+    threads = []
+    read = reader.read_template
+
+    def noted(folder: Path) -> reader.ReadTemplate:
+        threads.append(threading.get_ident())
+        return read(folder)
+
+    monkeypatch.setattr(reader, "read_template", noted)
+    (tmp_path / "main.tf").write_text("locals {\n  a = 1\n}\n")
+    assert await reader.TemplateCache().read(b"key", tmp_path) == await reader.read_template_aside(tmp_path)
+    assert len(threads) == 2
+    assert threading.get_ident() not in threads

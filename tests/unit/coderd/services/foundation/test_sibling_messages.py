@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import struct
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -108,3 +109,23 @@ async def test_splice_copies_both_ways() -> None:
         assert await inner.receive_some(100) == b""
         await inner.send_eof()
         assert await outer.receive_some(100) == b""
+
+
+async def test_second_descriptor_is_closed(tmp_path: Path) -> None:
+    async def take(_head: SiblingMessage, _data: bytes, descriptor: int, stream: trio.SocketStream) -> None:
+        os.close(descriptor)
+        await stream.send_all(b"done")
+
+    text = b'{"kind":"connection"}'
+    async with listening_at(tmp_path, connection=take) as path:
+        mine, theirs = socket.socketpair()
+        with mine, theirs, socket.socket(socket.AF_UNIX) as sender:
+            sender.connect(path)
+            socket.send_fds(sender, [struct.pack(">II", len(text), 0)], [theirs.fileno(), theirs.fileno()])
+            sender.send(text)
+            theirs.close()
+            sender.setblocking(False)
+            stream = trio.SocketStream(trio.socket.from_stdlib_socket(sender.dup()))
+            async with stream:
+                assert await receive_all(stream) == b"\x01done"
+            assert mine.recv(1) == b"", "a copy of it is still open"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 import trio
 
 from coder.appproxy.http.listener import HttpServer
-from coder.coderd.services.foundation.sibling_messages import serve_messages
+from coder.coderd.services.foundation.sibling_messages import SiblingMessage, send_message, serve_messages
 from coder.coderd.services.foundation.this_process import Sibling, ThisProcess, instance_id
 from coder.coderd.services.network.sibling_routes import _sibling_for as sibling_for
 from coder.coderd.services.network.sibling_routes import connection_handler, other_finder, stream_mark
@@ -163,3 +164,14 @@ async def test_unreachable_process_leaves_request_here(tmp_path: Path) -> None:
         async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
             assert await exchange(stream, "/@app", "a") == "front 127.0.0.1 /@app a"
             assert await exchange(stream, "/one", "b") == "front 127.0.0.1 /one b"
+
+
+async def test_descriptor_that_is_no_socket_is_closed(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as pipe:
+        async with two_processes(tmp_path) as (process, _):
+            path = next(iter(process.siblings.values())).socket_path
+            await trio.aclose_forcefully(await send_message(path, SiblingMessage("connection"), b"", writing))
+            os.close(writing)
+            await trio.lowlevel.wait_readable(pipe)
+            assert pipe.read() == b"", "a copy of it is still open"

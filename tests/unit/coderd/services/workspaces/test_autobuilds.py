@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 import trio
-from sqlalchemy import event
+from sqlalchemy import event, update
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.workspaces import autobuilds
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
+from coder.coderd.services.workspaces.autostop_reminders import remind
+from coder.coderd.store.tables.templates import templates
 from coder.coderd.store.workspaces import autobuilds as autobuild_store
 from coder.coderd.store.workspaces import system_workspaces
+from coder.domain.workspaces.workspaces import MAX_TTL_MS
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents.scripted_agent import connected_agent
 from tests.kit.agents.scripted_agent import workspace_world as agent_world
@@ -303,3 +306,41 @@ def _uuid(text: str) -> Any:
     from uuid import UUID
 
     return UUID(text)
+
+
+_TIMES = (
+    "time_til_dormant_ms",
+    "time_til_dormant_autodelete_ms",
+    "failure_ttl_ms",
+    "default_ttl_ms",
+    "activity_bump_ms",
+    "time_til_autostop_notify_ms",
+)
+
+
+async def test_endless_template_times_are_refused() -> None:
+    async with workspace_world() as (world, _):
+        template = f"/api/v2/templates/{world.extra['template']['id']}"
+        for name in _TIMES:
+            for value in (MAX_TTL_MS + 1, (1 << 63) - 1):
+                answer = await world.patch(template, {name: value})
+                assert answer.status_code == 400, (name, value, answer.text)
+                assert answer.json()["validations"][0]["field"] == name
+            assert (await world.patch(template, {name: MAX_TTL_MS})).status_code == 200, name
+
+
+async def test_endless_times_of_one_template_stop_no_other() -> None:
+    """A row of an earlier release: PostgreSQL refused the list of all due workspaces because of its interval."""
+    clock = FakeClock(TUESDAY)
+    async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
+        await new_workspace(world, ttl_ms=HOUR_MS)
+
+        async def write(tx: Any) -> None:
+            names = ("time_til_dormant_ms", "time_til_dormant_autodelete_ms", "failure_ttl_ms")
+            endless = dict.fromkeys((*names, "time_til_autostop_notify_ms"), (1 << 63) - 1)
+            await tx.execute(update(templates).values(**endless))
+
+        await world.ctx.db.run(write)
+        clock.advance((HOUR + timedelta(minutes=1)).total_seconds())
+        assert await taken_reasons(world) == ["autostop"]
+        assert await remind(world.ctx) == 0

@@ -19,6 +19,7 @@ from coder.base.errors import CoderError
 from coder.coderd.store.engine import postgres, postgres_cluster, postgres_process, postgres_programs
 from coder.coderd.store.engine.database import Tx, open_database
 from coder.coderd.store.engine.postgres import run_postgres
+from coder.coderd.store.engine.postgres_cluster import Account, Cluster, locked, make_folder, open_file
 
 
 @pytest.fixture
@@ -166,3 +167,29 @@ def test_new_directory_ignores_removed_ones_data(tmp_path: Path, monkeypatch: py
     assert postgres_cluster.cluster_of(data_path, account) == second
     (data_path / "postgres-location").write_text("/etc\n")  # not one of our folders
     assert postgres_cluster.cluster_of(data_path, account).root.parent == tmp_path / "system"
+
+
+def test_links_of_the_account_are_not_followed(tmp_path: Path) -> None:
+    """Root opens files in folders of PostgreSQL's account, and gives them away: no link may lead elsewhere."""
+    target = tmp_path / "of-root"
+    target.write_text("secret")
+    target.chmod(0o644)
+    account = Account(os.geteuid(), os.getegid(), "", False)
+    cluster = Cluster(tmp_path, tmp_path / "data", tmp_path / "sock", account)
+    for name in ("server.lock", "postgres.log", "initialising"):
+        (tmp_path / name).symlink_to(target)
+        with pytest.raises(CoderError, match="is a link"):
+            open_file(tmp_path / name, os.O_WRONLY | os.O_APPEND)
+    with pytest.raises(CoderError, match="is a link"), locked(cluster):
+        pass
+    with pytest.raises(CoderError, match="is a link"):
+        postgres_process._spawn(cluster, tmp_path, durable=False)
+    (tmp_path / "elsewhere").mkdir(mode=0o755)
+    (tmp_path / "data").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CoderError, match="is a link"):
+        make_folder(tmp_path / "data", account, 0o700)
+    assert target.read_text() == "secret"
+    assert target.stat().st_mode & 0o777 == 0o644
+    assert (tmp_path / "elsewhere").stat().st_mode & 0o777 == 0o755
+    make_folder(tmp_path / "sock", account, 0o711)
+    assert (tmp_path / "sock").stat().st_mode & 0o777 == 0o711

@@ -1,0 +1,117 @@
+"""Rows that users may write, and that the loops read for everybody: one of them must not stop a loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+HUGE = {
+    "2^31": 1 << 31,
+    "ten thousand years": 10_000 * 365 * 86_400_000,
+    "2^53": 1 << 53,
+    "300,000 years": 300_000 * 365 * 86_400_000,
+    "10^18": 10**18,
+    "2^63-1": (1 << 63) - 1,
+    "2^63": 1 << 63,
+    "10^30": 10**30,
+    "a negative": -1,
+    "-2^63": -(1 << 63),
+}
+_TIMES = (
+    "time_til_dormant_ms",
+    "time_til_dormant_autodelete_ms",
+    "failure_ttl_ms",
+    "default_ttl_ms",
+    "activity_bump_ms",
+    "time_til_autostop_notify_ms",
+)
+TEMPLATE_CHANGES: dict[str, dict[str, Any]] = {
+    f"{field} of {name}": {field: value} for field in _TIMES for name, value in HUGE.items()
+}
+TEMPLATE_CHANGES |= {
+    "autostop in 2^31 weeks": {"autostop_requirement": {"days_of_week": ["monday"], "weeks": 1 << 31}},
+    "autostop in -1 weeks": {"autostop_requirement": {"days_of_week": ["monday"], "weeks": -1}},
+    "autostop on every day 1,000 times": {"autostop_requirement": {"days_of_week": ["monday"] * 1000, "weeks": 1}},
+    "autostart on no day": {"autostart_requirement": {"days_of_week": []}},
+    "autostart on no weekday": {"autostart_requirement": {"days_of_week": ["x\u0000"]}},
+    "no autostart, no autostop": {"allow_user_autostart": False, "allow_user_autostop": False},
+    "dormancy and deletion at once": {"time_til_dormant_ms": 60000, "time_til_dormant_autodelete_ms": 60000},
+    "deprecated by 10,000 letters": {"deprecation_message": "x" * 10000},
+    "a name of directions": {"display_name": "\u202e" * 60},
+    "a name of Markdown": {"display_name": "[x](javascript:alert(1))"},
+    "a name of format fields": {"display_name": "{0.__class__} %s {{.}}"},
+    "an icon with a line end": {"icon": "a\r\nb"},
+    "a description of 100 KB": {"description": "x" * 100000},
+}
+SCHEDULES: dict[str, str] = {
+    "nothing": "",
+    "words": "every day",
+    "a reboot": "@reboot",
+    "a day": "@daily",
+    "six fields": "0 0 9 * * 1-5",
+    "four fields": "0 9 * *",
+    "a day of the month": "0 9 31 * *",
+    "30 February": "0 0 30 2 *",
+    "no zone": "CRON_TZ= 0 9 * * 1-5",
+    "an unknown zone": "CRON_TZ=Mars/Olympus 0 9 * * 1-5",
+    "a zone above": "CRON_TZ=../../etc/passwd 0 9 * * 1-5",
+    "an absolute zone": "CRON_TZ=/etc/localtime 0 9 * * 1-5",
+    "a zone with a NUL": "CRON_TZ=UTC\0 0 9 * * 1-5",
+    "a zone of a folder": "CRON_TZ=Europe 0 9 * * 1-5",
+    "a zone of the tables": "CRON_TZ=tzdata.zi 0 9 * * 1-5",
+    "a zone of posixrules": "CRON_TZ=posixrules 0 9 * * 1-5",
+    "a zone by offset": "CRON_TZ=UTC+99 0 9 * * 1-5",
+    "a zone of the local machine": "CRON_TZ=localtime 0 9 * * 1-5",
+    "a zone in other letters": "CRON_TZ=europe/BERLIN 0 9 * * 1-5",
+    "two zones": "CRON_TZ=UTC CRON_TZ=UTC 0 9 * * 1-5",
+    "TZ instead": "TZ=UTC 0 9 * * 1-5",
+    "a time that summer skips": "CRON_TZ=Europe/Berlin 30 2 * * 0",
+    "an island that lost a day": "CRON_TZ=Pacific/Apia 0 0 * * *",
+    "half an hour of summer": "CRON_TZ=Australia/Lord_Howe 15 2 * * *",
+    "a minute of 60": "60 9 * * 1-5",
+    "an hour of 24": "0 24 * * 1-5",
+    "a negative": "-1 9 * * 1-5",
+    "a backward range": "0 9 * * 5-1",
+    "weekday 7": "0 9 * * 7",
+    "weekday 8": "0 9 * * 8",
+    "a step of 0": "*/0 9 * * 1-5",
+    "a step of 10^30": "0 9 * * */" + "9" * 30,
+    "every minute": "* * * * *",
+    "a list of 5,000": "0 9 * * " + ",".join(["1"] * 5000),
+    "other digits": "0 ٩ * * 1-5",
+    "names": "0 9 * JAN MON-FRI",
+    "a question": "0 9 ? * 1-5",
+    "last": "0 9 * * 5L",
+    "nth": "0 9 * * 5#3",
+    "tabs": "0\t9\t*\t*\t1-5",
+    "line ends": "0 9 * * 1-5\n0 9 * * 1-5",
+    "100,000 spaces": "0 9" + " " * 100000 + "* * 1-5",
+    "underscores": "1_0 9 * * 1-5",
+    "fractions": "0.5 9 * * 1-5",
+}
+WORKSPACE_TIMES = {f"a TTL of {name}": value for name, value in HUGE.items()}
+DEADLINES: dict[str, str] = {
+    "the year 1": "0001-01-01T00:00:00Z",
+    "the year 9999": "9999-12-31T23:59:59Z",
+    "the year 9999 in a zone": "9999-12-31T23:59:59-14:00",
+    "the year 0": "0000-01-01T00:00:00Z",
+    "the year 10000": "10000-01-01T00:00:00Z",
+    "infinity": "infinity",
+    "a number": "1",
+    "a leap second": "2030-06-30T23:59:60Z",
+    "without a zone": "2030-01-01T00:00:00",
+    "a zone of 99 hours": "2030-01-01T00:00:00+99:00",
+    "nanoseconds": "2030-01-01T00:00:00.123456789Z",
+    "other digits": "٢٠٣٠-01-01T00:00:00Z",
+}
+USER_NAMES: dict[str, str] = {
+    "directions": "\u202eabc",
+    "a header": "a\r\nBcc: x@y",
+    "Markdown": "**a** [x](javascript:1)",
+    "markup": "<script>alert(1)</script>",
+    "format fields": "{0.__class__} %s {{.}} ${a}",
+    "a NUL": "a\0b",
+    "a surrogate": "\ud800",
+    "marks": "a" + "\u0301" * 100,
+    "an escape": "\x1b]0;x\x07",
+    "spaces": " ",
+}
