@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from coder.base.exception_groups import single_failure
+from coder.base.retry import wait_answer
 from coder.rpc import yamux
 from coder.rpc.errors import RpcClosed
 
@@ -203,9 +204,7 @@ class Mux:
         answered = self._pings[number] = trio.Event()
         self._wake_writer()
         try:
-            with trio.move_on_after(timeout) as scope:
-                await answered.wait()
-            if scope.cancelled_caught or self._closed.is_set():
+            if not await wait_answer(answered, timeout) or self._closed.is_set():
                 raise RpcClosed(self.reason or f"no answer to a ping within {timeout:g} s")
         finally:
             del self._pings[number]
