@@ -31,6 +31,9 @@ _EXPLAINING = frozenset({"disconnected", "started"})
 _RECENT = 5
 """Absences that an agent may have reported while each answer was lost; it repeats unacknowledged events."""
 
+_SAME_MOMENT = timedelta(seconds=1)
+"""Difference below which it is unknown whether the agent or the server noticed the end first."""
+
 _OLDEST = timedelta(days=366)
 "Age before which a reported disconnect is not plausible."
 
@@ -59,8 +62,11 @@ async def record_reconnect(tx: Tx, current: CurrentAgent, began: datetime, now: 
     await store.record_reconnect(tx, current.workspace_id, current.agent.name, now)
 
 
-async def record_events(tx: Tx, current: CurrentAgent, events: Sequence[FlightRecord], now: datetime) -> None:
-    """Store the agent's report of the last absence, which may be a disconnect that the server did not notice."""
+async def record_events(
+    tx: Tx, current: CurrentAgent, events: Sequence[FlightRecord], sent_at: datetime, now: datetime
+) -> None:
+    """Store the agent's report of the last absence, which may be a disconnect that the server did not notice.
+    `sent_at` is now by the agent's clock."""
     last = await store.list_disconnects(tx, current.workspace_id, current.agent.name, _RECENT)
     # Repeated because an answer was lost: these events explain the earlier absence only.
     known = {(item["at"], item["kind"]) for row in last for item in row.events}
@@ -69,7 +75,10 @@ async def record_events(tx: Tx, current: CurrentAgent, events: Sequence[FlightRe
         return
     unexplained = last[0] if last and last[0].told_at is None else None
     ended = unexplained.ended if unexplained else "unnoticed"
-    evidence = read_events(ended, [(event.kind, event.data) for event in events])
+    absent = now - unexplained.disconnected_at if unexplained else timedelta()
+    away = [sent_at - event.at for event in events if event.kind == "disconnected"]
+    cut_first = bool(away) and away[-1] > absent + _SAME_MOMENT
+    evidence = read_events(ended, [(event.kind, event.data) for event in events], cut_first=cut_first)
     rebuilt = any(event.kind == "connected" and event.data.get("rebuilt") is True for event in events)
     if unexplained is None and (evidence.record_lost or rebuilt):
         return  # a machine that connects for the first time, or was disconnected because it is another agent now

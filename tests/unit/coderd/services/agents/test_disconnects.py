@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from coder.api.agents.agent_health import FlightRecord
 from coder.base.ids import new_uuid
 from coder.coderd.services.agents import agent_connections as connections
-from coder.coderd.services.agents.disconnects import disconnect_start
+from coder.coderd.services.agents.disconnects import disconnect_start, note_disconnect
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents import system_agents
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually, workspace_world
@@ -86,6 +88,23 @@ async def test_repeated_report_explains_nothing_new() -> None:
             cut = event("disconnected", LATER, how="closed")
             assert await report(scene, began, cut) == 204
             assert [item["cause"] for item in await disconnects(scene)] == ["proxy_cut", "killed"]
+
+
+@pytest.mark.parametrize(("seconds", "cause"), [(-30, "proxy_cut"), (30, "network_lost")])
+@pytest.mark.parametrize("clock_off", [0, 86_400])
+async def test_silence_is_proxys_if_agent_was_cut_first(seconds: int, cause: str, clock_off: int) -> None:
+    """Otherwise the agent saw only that the server had given up."""
+    async with workspace_world() as scene:
+        current = await scene.world.ctx.db.read(system_agents.get_current_agent, UUID(str(scene.agent_id)))
+        assert current is not None
+        now = datetime.now(UTC)
+        gave_up, cut = now - timedelta(minutes=5), now - timedelta(minutes=5, seconds=-seconds)
+        await scene.world.ctx.db.run(note_disconnect, current, "silent", gave_up)
+        off = timedelta(seconds=clock_off)
+        assert (
+            await report(scene, event("disconnected", cut + off, how="closed"), sent_at=(now + off).isoformat()) == 204
+        )
+        assert [(item["cause"], item["ended"]) for item in await disconnects(scene)] == [(cause, "silent")]
 
 
 async def test_only_newest_presence_ends() -> None:
