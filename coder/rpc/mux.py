@@ -170,6 +170,8 @@ class Mux:
         self._unread = 0
         "Unread bytes of all streams, including the overhead of each chunk."
         self.reason = ""
+        self.is_silent = False
+        "Whether the session ended because the peer did not answer, or took no data."
         self.last_pong = trio.current_time()
         "trio time of the last answer to a ping (of the start before the first)."
 
@@ -217,11 +219,11 @@ class Mux:
     def is_closed(self) -> bool:
         return self._closed.is_set()
 
-    def close(self, reason: str) -> None:
-        """End every stream; the first reason stays."""
+    def close(self, reason: str, *, silent: bool = False) -> None:
+        """End every stream; the first reason stays. `silent`: the peer did not answer."""
         if self._closed.is_set():
             return
-        self.reason = reason
+        self.reason, self.is_silent = reason, silent
         self._closed.set()
         for stream in list(self._streams.values()):
             stream._break(reason)
@@ -367,7 +369,7 @@ class Mux:
                 with trio.move_on_after(WRITE_TIMEOUT) as scope:
                     await self._transport.send_all(chunk)
                 if scope.cancelled_caught:
-                    self.close(f"the connection took no data for {WRITE_TIMEOUT:g} s")
+                    self.close(f"the connection took no data for {WRITE_TIMEOUT:g} s", silent=True)
                 self._drained.set()
                 self._drained = trio.Event()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -384,7 +386,7 @@ class Mux:
             try:
                 await self.ping(KEEPALIVE_TIMEOUT)
             except RpcClosed:
-                self.close(f"no sign of life within {KEEPALIVE_TIMEOUT:g} s of asking")
+                self.close(f"no sign of life within {KEEPALIVE_TIMEOUT:g} s of asking", silent=True)
 
     async def _watch_streams(self) -> None:
         """End the session when a stream is not acknowledged in time; reset streams that are half closed for too
