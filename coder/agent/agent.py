@@ -203,12 +203,14 @@ class AgentRole:
             while True:
                 self._served = False
                 began, requested = trio.current_time(), 0.0
+                connection = ServerConnection(self, network)
                 try:
-                    await ServerConnection(self, network).run(self._on_connected)
+                    await connection.run(self._on_connected)
                 except* (NetError, HttpError, CoderError, trio.BrokenResourceError, OSError) as group:
                     requested = requested_delay(group)
                     _explain(group, self.config)
-                    self.recorder.note("disconnected" if self._served else "dial_failed", how=_failure_word(group))
+                    how = "silent" if connection.got_no_answer else _failure_word(group)
+                    self.recorder.note("disconnected" if self._served else "dial_failed", how=how)
                 ended, was_served, self._served = trio.current_time(), self._served, False
                 await trio.sleep(delays.after(began, ended, was_served=was_served, requested=requested))
 
@@ -444,8 +446,6 @@ def _failure_word(group: BaseExceptionGroup[BaseException]) -> str:
         error = error.exceptions[0]
     if isinstance(error, HttpError):
         return f"http {error.status}"
-    if isinstance(error, RpcClosed) and "no answer" in error.message:
-        return "silent"
     if isinstance(error, RpcClosed | trio.BrokenResourceError):
         return "closed"
     return error.code if isinstance(error, CoderError) else type(error).__name__

@@ -21,7 +21,7 @@ from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.domain.agents.reporting import API_VERSION, BANNER_INTERVAL
 from coder.net.websocket import connect_websocket
-from coder.rpc.errors import RpcError
+from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.mux import KEEPALIVE_TIMEOUT
 from coder.rpc.proto import agent_pb2
 from coder.rpc.services import AGENT
@@ -79,6 +79,8 @@ class ServerConnection:
         self._agent, self._network = agent, network
         self._moves = agent.recorder.moves
         "Number of times the machine had moved before it dialled."
+        self.got_no_answer = False
+        "Whether the connection ended because the server did not answer."
 
     async def run(self, on_manifest: Callable[[agent_pb2.Manifest], None]) -> None:
         """Dial and serve until something fails. Raises the failure."""
@@ -88,7 +90,10 @@ class ServerConnection:
         socket = await connect_websocket(policy, path)
         try:
             async with open_session(socket, "client", patient=True) as session:
-                await self._serve(session, on_manifest)
+                try:
+                    await self._serve(session, on_manifest)
+                finally:
+                    self.got_no_answer = session.is_silent
         finally:
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(socket)
@@ -128,7 +133,7 @@ class ServerConnection:
             home = agent.state.identity.home
             nursery.start_soon(report_loop, session, agent.config.policy, agent.recorder, self._network, home)
             await session.wait_closed()
-            raise trio.BrokenResourceError("the server closed the connection")
+            raise trio.BrokenResourceError(session.reason)
 
     async def _ping_after_moves(self, session: Session) -> None:
         """Ping the server after the machine moved. A machine in another network has lost its connections without
@@ -137,7 +142,11 @@ class ServerConnection:
         recorder = self._agent.recorder
         while True:
             moves = await recorder.wait_moved(self._moves)
-            await session.ping(MOVED_TIMEOUT if recorder.last_move == "network_changed" else KEEPALIVE_TIMEOUT)
+            try:
+                await session.ping(MOVED_TIMEOUT if recorder.last_move == "network_changed" else KEEPALIVE_TIMEOUT)
+            except RpcClosed as error:
+                session.close(error.message, silent=True)
+                raise
             recorder.mark_survived(self._moves, moves)
             self._moves = moves
 

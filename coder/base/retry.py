@@ -1,8 +1,17 @@
-"""Delays between attempts."""
+"""Delays between attempts, and the time limit of an answer."""
 
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import trio
+
+STALL = 1.0
+"""Seconds (ours) by which a deadline must be late to show that this process, or its machine, stood still."""
+SECOND_LOOK = 2.0
+"""Seconds (ours) in which a process that stood still may read what arrived meanwhile."""
 
 
 class Backoff:
@@ -28,3 +37,20 @@ class Backoff:
 
     def reset(self) -> None:
         self._delay = self._first
+
+
+async def wait_answer(answered: trio.Event, timeout: float) -> bool:
+    """Return whether `answered` was set within `timeout` seconds.
+
+    A process that was suspended or starved finds its deadline expired and the answer unread, both at once. Without a
+    second look it would blame the peer and close a good connection.
+    """
+    import trio  # not above: commands that only make requests load no event loop
+
+    started = trio.current_time()
+    with trio.move_on_after(timeout):
+        await answered.wait()
+    if not answered.is_set() and trio.current_time() - started >= timeout + STALL:
+        with trio.move_on_after(SECOND_LOOK):
+            await answered.wait()
+    return answered.is_set()

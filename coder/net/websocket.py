@@ -18,6 +18,7 @@ from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessag
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from coder.base.errors import CoderError
+from coder.base.retry import wait_answer
 from coder.base.threads import QuickLock
 from coder.net.bounded_http import PIECES
 from coder.net.errors import HttpError, NetError, UnansweredUpgrade
@@ -144,13 +145,12 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         payload = secrets.token_bytes(8)
         answered = self._pongs[payload] = trio.Event()
         try:
-            with trio.move_on_after(timeout):
+            deadline = trio.current_time() + timeout
+            with trio.move_on_at(deadline):
                 await self._send_event(Ping(payload=payload))
-                await answered.wait()
-                return True
+            return await wait_answer(answered, max(deadline - trio.current_time(), 0.0))
         finally:
             self._pongs.pop(payload, None)
-        return False
 
     async def close(self, code: int, reason: str) -> None:
         """Send a close frame if none was sent and wait shortly for the peer's."""

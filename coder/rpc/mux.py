@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from coder.base.exception_groups import single_failure
+from coder.base.retry import wait_answer
 from coder.rpc import yamux
 from coder.rpc.errors import RpcClosed
 
@@ -169,6 +170,8 @@ class Mux:
         self._unread = 0
         "Unread bytes of all streams, including the overhead of each chunk."
         self.reason = ""
+        self.is_silent = False
+        "Whether the session ended because the peer did not answer, or took no data."
         self.last_pong = trio.current_time()
         "trio time of the last answer to a ping (of the start before the first)."
 
@@ -203,9 +206,7 @@ class Mux:
         answered = self._pings[number] = trio.Event()
         self._wake_writer()
         try:
-            with trio.move_on_after(timeout) as scope:
-                await answered.wait()
-            if scope.cancelled_caught or self._closed.is_set():
+            if not await wait_answer(answered, timeout) or self._closed.is_set():
                 raise RpcClosed(self.reason or f"no answer to a ping within {timeout:g} s")
         finally:
             del self._pings[number]
@@ -218,11 +219,11 @@ class Mux:
     def is_closed(self) -> bool:
         return self._closed.is_set()
 
-    def close(self, reason: str) -> None:
-        """End every stream; the first reason stays."""
+    def close(self, reason: str, *, silent: bool = False) -> None:
+        """End every stream; the first reason stays. `silent`: the peer did not answer."""
         if self._closed.is_set():
             return
-        self.reason = reason
+        self.reason, self.is_silent = reason, silent
         self._closed.set()
         for stream in list(self._streams.values()):
             stream._break(reason)
@@ -368,7 +369,7 @@ class Mux:
                 with trio.move_on_after(WRITE_TIMEOUT) as scope:
                     await self._transport.send_all(chunk)
                 if scope.cancelled_caught:
-                    self.close(f"the connection took no data for {WRITE_TIMEOUT:g} s")
+                    self.close(f"the connection took no data for {WRITE_TIMEOUT:g} s", silent=True)
                 self._drained.set()
                 self._drained = trio.Event()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -385,7 +386,7 @@ class Mux:
             try:
                 await self.ping(KEEPALIVE_TIMEOUT)
             except RpcClosed:
-                self.close(f"no sign of life within {KEEPALIVE_TIMEOUT:g} s of asking")
+                self.close(f"no sign of life within {KEEPALIVE_TIMEOUT:g} s of asking", silent=True)
 
     async def _watch_streams(self) -> None:
         """End the session when a stream is not acknowledged in time; reset streams that are half closed for too

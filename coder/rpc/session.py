@@ -91,12 +91,18 @@ class Session:
     def reason(self) -> str:
         return self._mux.reason
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the session ended because the peer did not answer."""
+        return self._mux.is_silent
+
     async def wait_closed(self) -> None:
         await self._mux.wait_closed()
 
-    def close(self, reason: str) -> None:
-        """End the session for all users; the block of `open_session` should be left next."""
-        self._mux.close(reason)
+    def close(self, reason: str, *, silent: bool = False) -> None:
+        """End the session for all users; the block of `open_session` should be left next. `silent`: the peer did not
+        answer."""
+        self._mux.close(reason, silent=silent)
 
 
 async def _serve_one(

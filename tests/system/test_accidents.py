@@ -46,6 +46,8 @@ def test_frozen_agent_is_detected_and_resumes(deployment: Deployment) -> None:
     assert disconnects(deployment)[0]["ended"] == "silent"
     deployment.kill(deployment.agent, signal.SIGCONT)
     deployment.wait_agent("connected", SOON)
+    deployment.wait(lambda: disconnects(deployment)[0]["told"], SOON, "the agent reports nothing")
+    assert disconnects(deployment)[0]["cause"] == "slept", disconnects(deployment)[0]
 
 
 def test_pulled_cable_is_seen(deployment: Deployment) -> None:
@@ -54,6 +56,8 @@ def test_pulled_cable_is_seen(deployment: Deployment) -> None:
     assert disconnects(deployment)[0]["ended"] == "silent"
     deployment.world.unplug("agent", plugged=True)
     deployment.wait_agent("connected", SOON)
+    deployment.wait(lambda: disconnects(deployment)[0]["told"], SOON, "the agent reports nothing")
+    assert disconnects(deployment)[0]["cause"] == "network_lost", disconnects(deployment)[0]
 
 
 def test_changed_address_has_its_name(deployment: Deployment) -> None:

@@ -28,7 +28,7 @@ from coder.mesh.interfaces import local_addresses
 log = get_logger("agent")
 
 INTERVAL = 5.0
-"""Seconds (ours) between polls; a suspension of fifteen seconds is always detected, one of ten sometimes."""
+"""Seconds (ours) between polls; a suspension of ten seconds is always detected, one of five sometimes."""
 MAX_EVENTS = 200
 "Events (ours) that wait for the server; the server accepts no more at a time."
 CLOSE_TIMEOUT = 2.0

@@ -27,6 +27,7 @@ Cause = Literal[
     "slept",
     "network_changed",
     "proxy_cut",
+    "network_lost",
     "unknown",
 ]
 
@@ -54,6 +55,10 @@ class Evidence:
     "`before -> after`, when they changed."
     cut: bool = False
     """Whether the agent's end saw the connection closed without closing it itself."""
+    cut_first: bool = False
+    """Whether it did so before the server had given up waiting for answers and closed its own end."""
+    gave_up: bool = False
+    """Whether the agent's end got no answer, and closed the connection itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +108,18 @@ RULES: tuple[Rule, ...] = (
     ("network_changed", lambda e: bool(e.addresses), lambda e: f"The machine's addresses changed: {e.addresses}."),
     (
         "proxy_cut",
-        lambda e: e.cut and e.ended in {"closed", "silent", "unnoticed"},
+        lambda e: e.cut and (e.ended in {"closed", "unnoticed"} or (e.ended == "silent" and e.cut_first)),
         lambda _: "A proxy or firewall closed the connection; neither the agent nor the server did.",
+    ),
+    (
+        "network_lost",
+        lambda e: e.ended == "silent" and (e.cut or e.gave_up),
+        lambda _: "The network between the agent and the server was interrupted; both kept running.",
     ),
     ("unknown", lambda _: True, lambda _: "Neither side recorded a reason."),
 )
-"""Ordered: a dead process explains more than its earlier observations, and sleep explains a changed network."""
+"""Ordered: a dead process explains more than its earlier observations, and sleep explains a changed network. A server
+that gave up closes its end, so an agent that sees this after a silence was cut off by no proxy."""
 
 CAUSES: tuple[Cause, ...] = tuple(dict.fromkeys(cause for cause, _, _ in RULES))
 
@@ -121,10 +132,10 @@ def name_cause(evidence: Evidence) -> Verdict:
     raise AssertionError("the last rule always holds")
 
 
-def read_events(ended: Ended, events: Iterable[tuple[str, Mapping[str, Json]]]) -> Evidence:
+def read_events(ended: Ended, events: Iterable[tuple[str, Mapping[str, Json]]], *, cut_first: bool = False) -> Evidence:
     """Return the evidence in an agent's events, (kind, data) oldest first, about its last lost connection. Untrusted
     data."""
-    result = Evidence(ended, reported=True)
+    result = Evidence(ended, reported=True, cut_first=cut_first)
     for kind, data in events:
         result = _with_event(result, kind, data)
     return result
@@ -150,7 +161,7 @@ def _with_event(evidence: Evidence, kind: str, data: Mapping[str, Json]) -> Evid
     if kind == "network_changed":
         return replace(evidence, addresses=f"{_text(data.get('before'))} -> {_text(data.get('after'))}")
     if kind == "disconnected":
-        return replace(evidence, cut=data.get("how") == "closed")
+        return replace(evidence, cut=data.get("how") == "closed", gave_up=data.get("how") == "silent")
     return evidence
 
 

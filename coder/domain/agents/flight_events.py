@@ -11,8 +11,10 @@ from typing import Literal
 
 from coder.base.json_types import JsonObject
 
-STOOD_STILL = 10.0
-"""Ours: seconds a sample may be late. The server gives up a silent agent after 12 to 17."""
+STOOD_STILL = 5.0
+"""Ours: seconds a sample may be late. The server closes the connection of an agent that was silent for 12 s, the agent
+its own after 10. A suspension that outlasts either makes the next sample so late, wherever between two samples it
+began: unnoticed, the server's close would look like a proxy's."""
 CLOCK_JUMP = 5.0
 """Ours: seconds by which the wall clock moved against the other clock."""
 

@@ -10,10 +10,13 @@ import pytest
 import trio
 import trio.testing
 
+from coder.agent import connection as agent_connection
 from coder.agent.connection import MOVED_TIMEOUT, ServerConnection
 from coder.agent.reports.flight_recorder import FlightRecorder
 from coder.domain.agents.flight_events import Sample
+from coder.rpc.errors import RpcClosed
 from coder.rpc.mux import KEEPALIVE_TIMEOUT
+from coder.rpc.session import Session, open_session
 
 
 class Machine:
@@ -77,3 +80,42 @@ async def test_suspended_machine_gets_usual_timeout(autojump_clock: trio.testing
         nursery.cancel_scope.cancel()
     assert asked == [KEEPALIVE_TIMEOUT, MOVED_TIMEOUT]
     assert all(event.data["survived"] is True for event in machine.recorder.unsent() if event.kind != "connected")
+
+
+async def test_unanswered_ping_after_move_is_silence(autojump_clock: trio.testing.MockClock) -> None:
+    machine = Machine()
+    connection = ServerConnection(SimpleNamespace(recorder=machine.recorder), Any)  # type: ignore[arg-type]
+    left, _silent = trio.testing.memory_stream_pair()
+    async with open_session(left, "client") as session:
+        machine.move("10.0.0.2")
+        with pytest.raises(RpcClosed, match="no answer"):
+            await connection._ping_after_moves(session)
+        assert session.is_closed and session.is_silent
+
+
+@pytest.mark.parametrize("silent", [True, False])
+async def test_end_of_connection_tells_silence(
+    silent: bool, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    """The session's own keepalive fails, or the peer closes the connection."""
+    left, right = trio.testing.memory_stream_pair()
+
+    async def connect(*_: object) -> trio.abc.Stream:
+        return left
+
+    async def serve(_: object, session: Session, __: object) -> None:
+        await session.wait_closed()
+        raise trio.BrokenResourceError(session.reason)
+
+    monkeypatch.setattr(agent_connection, "connect_websocket", connect)
+    monkeypatch.setattr(ServerConnection, "_serve", serve)
+    machine = Machine()
+    agent: Any = SimpleNamespace(
+        recorder=machine.recorder, exchange_token=trio.lowlevel.checkpoint, config=SimpleNamespace(policy=None)
+    )
+    connection = ServerConnection(agent, Any)  # type: ignore[arg-type]
+    if not silent:
+        await right.aclose()
+    with pytest.raises(trio.BrokenResourceError):
+        await connection.run(lambda _: None)
+    assert connection.got_no_answer is silent

@@ -91,6 +91,27 @@ async def test_ping_answered_while_peer_reads(autojump_clock: trio.testing.MockC
     assert not await server.ping(5)
 
 
+async def test_pong_during_own_suspension_counts(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process finds the answer and its expired deadline at once."""
+    left, right = trio.testing.memory_stream_pair()
+    client, server = WebSocketStream(left, client=True), WebSocketStream(right, client=False)
+    answer = right.send_all
+
+    async def answer_then_suspend(data: bytes) -> None:
+        await answer(data)
+        autojump_clock.jump(60)
+
+    monkeypatch.setattr(right, "send_all", answer_then_suspend)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(client.receive_message)
+        nursery.start_soon(server.receive_message)
+        assert await client.ping(5)
+        assert trio.current_time() == pytest.approx(60)
+        nursery.cancel_scope.cancel()
+
+
 async def _serve_once(stream: trio.SocketStream) -> None:
     """Serve one connection with h11: /ok, /missing, /token, and a WebSocket echo at /ws."""
     connection = h11.Connection(h11.SERVER)

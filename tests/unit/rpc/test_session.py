@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from coder.base.errors import DATABASE_AWAY, DATABASE_FULL, DATABASE_OUTAGES, CoderError
+from coder.base.retry import SECOND_LOOK
 from coder.rpc import drpc, inbox, mux, session, yamux
 from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary, call_unary, serve_calls
 from coder.rpc.errors import RpcClosed, RpcError, unimplemented
@@ -268,6 +269,36 @@ async def test_silent_peer_ends_session(autojump_clock: trio.testing.MockClock) 
         await session.wait_closed()  # our own keepalive: 30 s + 10 s
         assert trio.current_time() == pytest.approx(40)
         assert "no sign of life" in session.reason
+
+
+async def test_answer_during_own_suspension_counts(autojump_clock: trio.testing.MockClock) -> None:
+    """The process finds the answer and its expired deadline at once."""
+    left, right = trio.testing.memory_stream_pair()
+    peer = yamux.Yamux(client=False)
+    async with open_session(left, "client") as session, trio.open_nursery() as nursery:
+
+        async def answer_then_suspend() -> None:
+            peer.receive_untrusted(bytes(await right.receive_some()))
+            await right.send_all(peer.take_output(1 << 20))
+            autojump_clock.jump(60)
+
+        nursery.start_soon(answer_then_suspend)
+        assert await session.ping(12) == pytest.approx(60)
+        assert not session.is_closed
+
+
+async def test_unanswered_ping_fails_after_own_suspension(autojump_clock: trio.testing.MockClock) -> None:
+    left, right = trio.testing.memory_stream_pair()
+    async with open_session(left, "client") as session, trio.open_nursery() as nursery:
+
+        async def suspend() -> None:
+            await right.receive_some()
+            autojump_clock.jump(25)
+
+        nursery.start_soon(suspend)
+        with pytest.raises(RpcClosed, match="no answer"):
+            await session.ping(12)
+        assert trio.current_time() == pytest.approx(25 + SECOND_LOOK)
 
 
 async def test_unacknowledged_stream_ends_session(autojump_clock: trio.testing.MockClock) -> None:

@@ -115,7 +115,7 @@ async def track_connection(
     finally:
         if connections.end(current.agent.id):
             with trio.move_on_after(5, shield=True):
-                ended = _end_of(ctx, session, pings)
+                ended = _end_of(ctx, session)
                 await ctx.db.run(_mark_disconnected, ctx.clock.now(), current, presence_id, ended)
 
 
@@ -129,13 +129,13 @@ async def check_token_during(ctx: Context, current: CurrentAgent, session: Sessi
             nursery.cancel_scope.cancel()
 
 
-def _end_of(ctx: Context, session: Session, pings: Pings) -> Ended | None:
+def _end_of(ctx: Context, session: Session) -> Ended | None:
     """Return how a connection ended; None when the server closed it for a known reason."""
     if session.reason == OUTDATED:
         return None
     if ctx.stopping.is_set():
         return "stopping"
-    return "silent" if pings.unanswered else "closed"
+    return "silent" if session.is_silent else "closed"
 
 
 class Pings:
@@ -143,7 +143,6 @@ class Pings:
 
     def __init__(self) -> None:
         self._recent: deque[float] = deque(maxlen=60)
-        self.unanswered = False
 
     def answered(self, seconds: float) -> None:
         self._recent.append(seconds)
@@ -166,8 +165,7 @@ async def _ping(session: Session, pings: Pings) -> None:
         try:
             pings.answered(await session.ping(PING_TIMEOUT))
         except RpcClosed as error:
-            pings.unanswered = not session.is_closed
-            session.close(error.message)
+            session.close(error.message, silent=True)
 
 
 async def _keep_checking(known: CurrentAgent, session: Session, check: Callable[[], Awaitable[bool]]) -> None:

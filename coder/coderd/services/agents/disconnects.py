@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from coder.api.agents.agent_health import AgentDisconnect, FlightRecord
 from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.store.agents import disconnects as store
 from coder.coderd.store.agents import system_agents
-from coder.domain.agents.disconnects import Ended, Evidence, name_cause, read_events
+from coder.domain.agents.disconnects import Ended, Evidence, Verdict, name_cause, read_events
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -30,6 +31,9 @@ _EXPLAINING = frozenset({"disconnected", "started"})
 
 _RECENT = 5
 """Absences that an agent may have reported while each answer was lost; it repeats unacknowledged events."""
+
+_SAME_MOMENT = timedelta(seconds=1)
+"""Difference below which it is unknown whether the agent or the server noticed the end first."""
 
 _OLDEST = timedelta(days=366)
 "Age before which a reported disconnect is not plausible."
@@ -59,37 +63,74 @@ async def record_reconnect(tx: Tx, current: CurrentAgent, began: datetime, now: 
     await store.record_reconnect(tx, current.workspace_id, current.agent.name, now)
 
 
-async def record_events(tx: Tx, current: CurrentAgent, events: Sequence[FlightRecord], now: datetime) -> None:
-    """Store the agent's report of the last absence, which may be a disconnect that the server did not notice."""
+async def record_events(
+    tx: Tx, current: CurrentAgent, events: Sequence[FlightRecord], sent_at: datetime, now: datetime
+) -> None:
+    """Store the agent's report of its last absences, or of a disconnect that the server did not notice.
+    `sent_at` is now by the agent's clock."""
     last = await store.list_disconnects(tx, current.workspace_id, current.agent.name, _RECENT)
     # Repeated because an answer was lost: these events explain the earlier absence only.
     known = {(item["at"], item["kind"]) for row in last for item in row.events}
     events = [event for event in events if (event.at.isoformat(), event.kind) not in known]
-    if not any(event.kind in _EXPLAINING for event in events):
+    if not _explains(events):
         return
-    unexplained = last[0] if last and last[0].told_at is None else None
-    ended = unexplained.ended if unexplained else "unnoticed"
-    evidence = read_events(ended, [(event.kind, event.data) for event in events])
+    unexplained = list(takewhile(lambda row: row.told_at is None, last))
+    for row, story in zip(unexplained, reversed(split_by_absence(events, len(unexplained))), strict=False):
+        evidence = _read(row.ended, story, cut_first=_saw_end_before(story, now - row.disconnected_at, sent_at))
+        await store.update_disconnect(tx, row.id, **_report(name_cause(evidence), story, now))
+    if unexplained:
+        return
+    evidence = _read("unnoticed", events)
     rebuilt = any(event.kind == "connected" and event.data.get("rebuilt") is True for event in events)
-    if unexplained is None and (evidence.record_lost or rebuilt):
+    if evidence.record_lost or rebuilt:
         return  # a machine that connects for the first time, or was disconnected because it is another agent now
-    verdict = name_cause(evidence)
+    await store.add_disconnect(
+        tx,
+        current.workspace_id,
+        current.agent.name,
+        disconnected_at=disconnect_start(events, now),
+        returned_at=now,
+        ended="unnoticed",
+        **_report(name_cause(evidence), events, now),
+    )
+
+
+def split_by_absence(events: Sequence[FlightRecord], absences: int) -> list[list[FlightRecord]]:
+    """Split events, oldest first, after each return of the agent: at most one part for each absence. An agent that was
+    away again before it could report has a reason for each; surplus parts are about absences that nobody noticed, and
+    belong to the oldest."""
+    parts: list[list[FlightRecord]] = [[]]
+    for event in events:
+        parts[-1].append(event)
+        if event.kind == "connected" and _explains(parts[-1]):
+            parts.append([])
+    if len(parts) > 1 and not _explains(parts[-1]):
+        rest = parts.pop()
+        parts[-1] += rest
+    while len(parts) > max(absences, 1):
+        parts[:2] = [parts[0] + parts[1]]
+    return parts
+
+
+def _explains(events: Sequence[FlightRecord]) -> bool:
+    return any(event.kind in _EXPLAINING for event in events)
+
+
+def _read(ended: Ended, events: Sequence[FlightRecord], *, cut_first: bool = False) -> Evidence:
+    return read_events(ended, [(event.kind, event.data) for event in events], cut_first=cut_first)
+
+
+def _saw_end_before(events: Sequence[FlightRecord], absent: timedelta, sent_at: datetime) -> bool:
+    """Return whether the agent's connection ended before the server noticed it, which was `absent` ago."""
+    away = [sent_at - event.at for event in events if event.kind == "disconnected"]
+    return bool(away) and away[-1] > absent + _SAME_MOMENT
+
+
+def _report(verdict: Verdict, events: Sequence[FlightRecord], now: datetime) -> store.DisconnectReport:
     stored: list[store.StoredEvent] = [
         {"at": event.at.isoformat(), "kind": event.kind, "data": event.data} for event in events
     ]
-    values: store.DisconnectReport = {
-        "told_at": now,
-        "cause": verdict.cause,
-        "detail": verdict.detail,
-        "events": stored,
-    }
-    if unexplained is not None:
-        await store.update_disconnect(tx, unexplained.id, **values)
-        return
-    at = disconnect_start(events, now)
-    await store.add_disconnect(
-        tx, current.workspace_id, current.agent.name, disconnected_at=at, returned_at=now, ended=ended, **values
-    )
+    return {"told_at": now, "cause": verdict.cause, "detail": verdict.detail, "events": stored}
 
 
 def disconnect_start(events: Sequence[FlightRecord], now: datetime) -> datetime:

@@ -57,6 +57,8 @@ class VitalsReport:
     known: CurrentAgent
     reading: JsonObject
     events: Sequence[FlightRecord]
+    sent_at: datetime
+    """By the machine's clock."""
     at: datetime
 
 
@@ -112,7 +114,7 @@ async def _put_vitals(tx: Tx, reports: Sequence[VitalsReport]) -> list[None]:
     await vitals_store.put_vitals(tx, {report.known.agent.id: (report.reading, report.at) for report in reports})
     for report in reports:
         if report.events:
-            await disconnects.record_events(tx, report.known, report.events, report.at)
+            await disconnects.record_events(tx, report.known, report.events, report.sent_at, report.at)
     return [None] * len(reports)
 
 

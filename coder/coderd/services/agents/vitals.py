@@ -50,7 +50,8 @@ async def report(ctx: Context, current: CurrentAgent, vitals: AgentVitals) -> No
     reading: JsonObject = {name: _finite(getattr(vitals, name)) for name in (*_READINGS, *_PEERS)}
     reading["reboot_pending"] = vitals.reboot_pending
     reading["clock_off_s"] = round((vitals.sent_at - now).total_seconds(), 1)
-    await ctx.services.api.report_batches.vitals.add(VitalsReport(current, reading, vitals.events, now))
+    batch = ctx.services.api.report_batches.vitals
+    await batch.add(VitalsReport(current, reading, vitals.events, vitals.sent_at, now))
 
 
 def _finite(number: float | None) -> float | None:

@@ -16,7 +16,9 @@ from coder.agent.platform import posix
 from coder.agent.reports import flight_file, flight_recorder
 from coder.agent.reports.flight_file import SLOT_SIZE, FlightFile
 from coder.agent.reports.flight_recorder import INTERVAL, MAX_EVENTS, FlightRecorder, read_machine
+from coder.coderd.services.agents.agent_connections import PING_TIMEOUT
 from coder.domain.agents.flight_events import Sample
+from coder.rpc.mux import KEEPALIVE_TIMEOUT
 from tests.kit.event_loop_probes import no_threads
 
 
@@ -92,6 +94,17 @@ async def test_suspension_precedes_disconnect() -> None:
     assert kinds(recorder)[-1] == "clock_jumped"
     machine.advance(600, asleep=598)
     assert recorder.unsent()[-1].data == {"seconds": 600, "machine_slept": True}
+
+
+@pytest.mark.parametrize("polled_before", [0, 1, 4.9])
+async def test_suspension_that_outlasts_ping_is_detected(polled_before: float) -> None:
+    """Wherever it begins between two polls, and whichever side gave up."""
+    machine = Machine()
+    recorder = FlightRecorder(None, machine)
+    recorder.note("connected")
+    machine.advance(polled_before + min(PING_TIMEOUT, KEEPALIVE_TIMEOUT))
+    recorder.note("disconnected", how="closed")
+    assert kinds(recorder) == ["connected", "stood_still", "disconnected"]
 
 
 async def test_machine_events_are_sent_again() -> None:

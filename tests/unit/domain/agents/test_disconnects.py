@@ -32,12 +32,14 @@ STORIES = [
     ("slept", "silent", [("stood_still", {"seconds": 30}), ("network_changed", {"before": "a", "after": "b"}), CLOSED]),
     ("network_changed", "silent", [("network_changed", {"before": "10.0.0.1", "after": "10.0.0.2"}), SILENT]),
     ("proxy_cut", "closed", [("network_changed", {"before": "a", "after": "b", "survived": True}), CLOSED]),
-    ("unknown", "silent", [("stood_still", {"seconds": 30, "survived": True}), SILENT]),
+    ("network_lost", "silent", [("stood_still", {"seconds": 30, "survived": True}), SILENT]),
+    ("network_lost", "silent", [CLOSED]),
     ("proxy_cut", "closed", [CLOSED, ("dial_failed", {"how": "http 502"})]),
     ("proxy_cut", "unnoticed", [CLOSED]),
     ("server_restarted", "stopping", [CLOSED]),
     ("server_restarted", "lost", [CLOSED, ("dial_failed", {"how": "refused"})]),
-    ("unknown", "silent", [SILENT, ("clock_jumped", {"seconds": 3600})]),
+    ("network_lost", "silent", [SILENT, ("clock_jumped", {"seconds": 3600})]),
+    ("unknown", "closed", [SILENT]),
     ("unknown", "silent", []),
 ]
 
@@ -47,13 +49,20 @@ def test_events_name_the_cause(cause: str, ended: Any, events: Any) -> None:
     assert name_cause(read_events(ended, events)).cause == cause
 
 
+def test_earlier_cut_explains_silence() -> None:
+    """A proxy closes the agent's connection and keeps the server's; the agent cannot dial for a while."""
+    assert name_cause(read_events("silent", [CLOSED], cut_first=True)).cause == "proxy_cut"
+    assert name_cause(read_events("silent", [SILENT], cut_first=True)).cause == "network_lost"
+
+
 def test_every_cause_and_rule_is_reached() -> None:
     assert {cause for cause, _, _ in STORIES} == set(CAUSES)
     deciding = set()
-    for ended, flags in product(ENDINGS, product((False, True), repeat=7)):
-        reported, new, other, bye, lost, boot, cut = flags
+    for ended, flags in product(ENDINGS, product((False, True), repeat=9)):
+        reported, new, other, bye, lost, boot, cut, first, gave_up = flags
         for oom, still, address in product((0, 1), (0.0, 20.0), ("", "a -> b")):
-            evidence = Evidence(ended, reported, new, other, bye, lost, boot, oom, still, False, address, cut)
+            own = (bye, lost, boot, oom, still, False, address, cut, first, gave_up)
+            evidence = Evidence(ended, reported, new, other, *own)
             deciding.add(next(number for number, rule in enumerate(RULES) if rule[1](evidence)))
             assert name_cause(evidence).detail.endswith(".")
     assert deciding == set(range(len(RULES)))

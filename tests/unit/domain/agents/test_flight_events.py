@@ -21,7 +21,8 @@ def _later(wall: float, running: float, awake: float, **rest: Any) -> Sample:
     ("after", "expected"),
     [
         (_later(5, 5, 5), []),
-        (_later(14, 14, 14), []),
+        (_later(9.9, 9.9, 9.9), []),
+        (_later(10, 10, 10), [("stood_still", {"seconds": 10, "machine_slept": False})]),
         (_later(65, 65, 65), [("stood_still", {"seconds": 65, "machine_slept": False})]),
         (_later(65, 65, 6), [("stood_still", {"seconds": 65, "machine_slept": True})]),
         (_later(3605, 5, 5), [("clock_jumped", {"seconds": 3600})]),

@@ -15,6 +15,7 @@ from coder.base.clock import FakeClock
 from coder.coderd.services.agents import agent_connections
 from coder.coderd.services.agents.agent_connections import AgentConnections, track_connection
 from coder.coderd.services.agents.report_batches import Liveness
+from coder.rpc import yamux
 from coder.rpc.session import open_session
 
 AGENT = UUID(int=1)
@@ -67,6 +68,27 @@ async def test_frozen_agent_disconnects_in_17_seconds(autojump_clock: trio.testi
         assert trio.current_time() == pytest.approx(17)
         assert "no answer to a ping" in session.reason
     assert view_context.names() == ["mark_connected", "alive", "mark_disconnected"]
+    assert view_context.ended == ["silent"]
+
+
+async def test_agent_that_keepalive_gave_up_was_silent(autojump_clock: trio.testing.MockClock) -> None:
+    """The session's own ping of the 30th second fails before the last one of these, which waits longer."""
+    view_context = Scene()
+    left, right = trio.testing.memory_stream_pair()
+    agent = yamux.Yamux(client=True)
+    async with open_session(left, "server") as session, trio.open_nursery() as nursery:
+
+        async def answer_until_frozen() -> None:
+            with trio.move_on_after(29):
+                async for data in right:
+                    agent.receive_untrusted(bytes(data))
+                    await right.send_all(agent.take_output(1 << 20))
+
+        nursery.start_soon(answer_until_frozen)
+        async with track_connection(view_context.ctx, view_context.place, session, "2.10"):
+            await session.wait_closed()
+            assert trio.current_time() == pytest.approx(40)
+            assert "no sign of life" in session.reason
     assert view_context.ended == ["silent"]
 
 

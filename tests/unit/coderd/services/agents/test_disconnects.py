@@ -6,12 +6,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from coder.api.agents.agent_health import FlightRecord
 from coder.base.ids import new_uuid
 from coder.coderd.services.agents import agent_connections as connections
-from coder.coderd.services.agents.disconnects import disconnect_start
+from coder.coderd.services.agents.disconnects import disconnect_start, note_disconnect, split_by_absence
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents import system_agents
+from coder.domain.agents.disconnects import Ended
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually, workspace_world
 
 EARLIER, LATER = (datetime.now(UTC) - timedelta(hours=hours) for hours in (2, 1))
@@ -86,6 +89,64 @@ async def test_repeated_report_explains_nothing_new() -> None:
             cut = event("disconnected", LATER, how="closed")
             assert await report(scene, began, cut) == 204
             assert [item["cause"] for item in await disconnects(scene)] == ["proxy_cut", "killed"]
+
+
+@pytest.mark.parametrize(("seconds", "cause"), [(-30, "proxy_cut"), (30, "network_lost")])
+@pytest.mark.parametrize("clock_off", [0, 86_400])
+async def test_silence_is_proxys_if_agent_was_cut_first(seconds: int, cause: str, clock_off: int) -> None:
+    """Otherwise the agent saw only that the server had given up."""
+    async with workspace_world() as scene:
+        current = await scene.world.ctx.db.read(system_agents.get_current_agent, UUID(str(scene.agent_id)))
+        assert current is not None
+        now = datetime.now(UTC)
+        gave_up, cut = now - timedelta(minutes=5), now - timedelta(minutes=5, seconds=-seconds)
+        await scene.world.ctx.db.run(note_disconnect, current, "silent", gave_up)
+        off = timedelta(seconds=clock_off)
+        assert (
+            await report(scene, event("disconnected", cut + off, how="closed"), sent_at=(now + off).isoformat()) == 204
+        )
+        assert [(item["cause"], item["ended"]) for item in await disconnects(scene)] == [(cause, "silent")]
+
+
+async def test_each_absence_gets_its_own_cause() -> None:
+    """The agent was killed, and is suspended before it could report that."""
+    async with workspace_world() as scene:
+        current = await scene.world.ctx.db.read(system_agents.get_current_agent, UUID(str(scene.agent_id)))
+        assert current is not None
+        now = datetime.now(UTC)
+        ends: list[tuple[Ended, int]] = [("closed", 10), ("silent", 5)]
+        for ended, minutes in ends:
+            await scene.world.ctx.db.run(note_disconnect, current, ended, now - timedelta(minutes=minutes))
+        times = (now - timedelta(seconds=left) for left in range(60, 0, -1))
+        events = (
+            event("started", next(times), previous="died", same_boot=True),
+            event("connected", next(times)),
+            event("stood_still", next(times), seconds=14),
+            event("disconnected", next(times), how="closed"),
+            event("connected", next(times)),
+        )
+        assert await report(scene, *events) == 204
+        found = await disconnects(scene)
+        assert [(item["cause"], item["ended"]) for item in found] == [("slept", "silent"), ("killed", "closed")]
+        assert [len(item["events"]) for item in found] == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "absences", "parts"),
+    [
+        ("started connected", 1, ["started connected"]),
+        ("started connected disconnected connected", 1, ["started connected disconnected connected"]),
+        ("started connected disconnected connected", 2, ["started connected", "disconnected connected"]),
+        ("disconnected dial_failed connected stood_still", 2, ["disconnected dial_failed connected stood_still"]),
+        ("disconnected started connected", 3, ["disconnected started connected"]),
+        ("connected stood_still disconnected", 2, ["connected stood_still disconnected"]),
+        ("disconnected connected " * 3, 2, ["disconnected connected " * 2, "disconnected connected"]),
+    ],
+)
+def test_events_are_split_by_absence(kinds: str, absences: int, parts: list[str]) -> None:
+    events = [FlightRecord(at=EARLIER, kind=kind, data={}) for kind in kinds.split()]
+    found = split_by_absence(events, absences)
+    assert [[event.kind for event in part] for part in found] == [part.split() for part in parts]
 
 
 async def test_only_newest_presence_ends() -> None:
