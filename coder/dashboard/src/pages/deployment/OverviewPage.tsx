@@ -14,6 +14,8 @@ import {
   userStatusCounts,
 } from "../../api/queries/deployment";
 import { buildInfo } from "../../api/queries/session";
+import { UNATTACHED } from "../../api/queries/workspaces";
+import { useRunning } from "../../features/workspace/running";
 import { Ago } from "../../ui/Ago";
 import { Facts, Section } from "../../ui/Card";
 import { Failure, LoadFailure } from "../../ui/Failure";
@@ -45,6 +47,7 @@ export function OverviewPage() {
   const may = usePermissions();
   const config = useQuery({ ...deploymentConfig, enabled: may.viewDeploymentConfig });
   const stats = useQuery({ ...deploymentStats, enabled: may.viewDeploymentStats });
+  const running = useRunning(stats.data?.workspaces.running);
   const info = useQuery(buildInfo).data;
   const available = useQuery(safeExperiments).data ?? [];
   const experimentList = useQuery(experiments);
@@ -88,11 +91,20 @@ export function OverviewPage() {
               {STATES.map(([key, text, filter]) => (
                 <Figure
                   key={key}
-                  name={text}
+                  name={key === "running" ? running.label : text}
                   to={`/workspaces?filter=${encodeURIComponent(filter)}`}
-                  value={stats.data?.workspaces[key] ?? unknown}
+                  value={
+                    (key === "running" ? running.count : stats.data?.workspaces[key]) ?? unknown
+                  }
                 />
               ))}
+              {running.unattached > 0 ? (
+                <Figure
+                  name="Not attached"
+                  to={`/workspaces?filter=${encodeURIComponent(UNATTACHED)}`}
+                  value={running.unattached}
+                />
+              ) : null}
             </dl>
             <dl className="mt-5 grid grid-cols-5 gap-4 border-t border-line pt-4 max-lg:grid-cols-3 max-sm:grid-cols-2">
               {SESSIONS.map(([key, text]) => (

@@ -63,7 +63,7 @@ function Report({ report }: { report: TemplateBuildReport }) {
       {chosen ? (
         <Section
           title="Times by stage"
-          description="Successful starts, half (p50) and 95 % (p95) of which took at most so long."
+          description="Of successful starts: half took at most p50, 95 % at most p95."
           padded={false}
           actions={
             <SelectField

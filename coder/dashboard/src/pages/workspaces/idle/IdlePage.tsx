@@ -173,17 +173,17 @@ function Totals({
       id: "name",
       header: "Name",
       width: "34%",
-      sort: (row) => row.name,
+      sort: (row) => row.label,
       cell: (row) => {
         const schedule = settings?.(row);
-        const namesakes = rows.filter((other) => other.name === row.name).length > 1;
+        const namesakes = rows.filter((other) => other.label === row.label).length > 1;
         return (
           <div className="[overflow-wrap:anywhere]">
             <TextLink
               to={`/workspaces?filter=${encodeURIComponent(row.filter)}`}
               className="text-text"
             >
-              {row.name}
+              {row.label}
             </TextLink>
             {namesakes ? <span className="text-muted"> in {row.organization}</span> : null}
             {schedule ? (
