@@ -187,7 +187,7 @@ function Review({ user }: { user: User }) {
               name: token.token_name,
               note: (
                 <>
-                  {permissionsOf(token)} · {used(token.last_used)} · expires{" "}
+                  {permissionsOf(token)}&nbsp;· {used(token.last_used)}&nbsp;· expires{" "}
                   <Ago at={token.expires_at} />
                 </>
               ),
@@ -201,7 +201,7 @@ function Review({ user }: { user: User }) {
               name: sessionName(session),
               note: (
                 <>
-                  {used(session.last_used)} · expires <Ago at={session.expires_at} />
+                  {used(session.last_used)}&nbsp;· expires <Ago at={session.expires_at} />
                 </>
               ),
             }))
@@ -234,7 +234,7 @@ function Review({ user }: { user: User }) {
               name: app.name,
               note: (
                 <>
-                  {app.callback_url} · {used(app.last_used ?? null)}
+                  {app.callback_url}&nbsp;· {used(app.last_used ?? null)}
                 </>
               ),
             }))

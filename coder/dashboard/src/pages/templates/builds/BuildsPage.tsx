@@ -85,7 +85,10 @@ function Report({ report }: { report: TemplateBuildReport }) {
         description="Of workspaces that you may see."
         padded={false}
       >
-        <Errors errors={report.errors} />
+        <Errors
+          errors={report.errors}
+          failed={report.versions.reduce((sum, version) => sum + version.failed, 0)}
+        />
       </Section>
       {report.unconnected.length > 0 ? (
         <Section

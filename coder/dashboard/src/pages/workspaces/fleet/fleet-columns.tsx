@@ -47,7 +47,7 @@ export const COLUMNS: readonly Column<Machine>[] = [
         <p className="text-sm text-muted">
           {machine.workspace.owner_name}
           {concerns(machine).length > 0 ? (
-            <span className="text-warn"> · {concerns(machine).join(", ")}</span>
+            <span className="text-warn">&nbsp;· {concerns(machine).join(", ")}</span>
           ) : null}
         </p>
       </div>
@@ -113,12 +113,12 @@ export const COLUMNS: readonly Column<Machine>[] = [
   },
   { id: "disk", header: "Disk", extra: true, width: "12%", cell: reading("host", "disk") },
   { id: "memory", header: "Memory", extra: true, width: "11%", cell: reading("host", "memory") },
-  { id: "clock", header: "Clock", extra: true, width: "7%", cell: reading("host", "clock") },
+  { id: "clock", header: "Clock", extra: true, width: "8%", cell: reading("host", "clock") },
   {
     id: "reboot",
     header: "Rebooted",
     extra: true,
-    width: "13%",
+    width: "12%",
     cell: ({ lights }) => {
       const booted = readingOf(lights, "host", "reboot");
       const pending = readingOf(lights, "host", "pending reboot");

@@ -34,16 +34,16 @@ export function WorkspaceCard({ workspace }: { workspace: Workspace }) {
       <div className="flex items-start gap-3">
         <Avatar name={workspace.template_name} src={workspace.template_icon} square />
         <div className="min-w-0 flex-1">
-          <div className="flex items-start gap-3">
-            <h3 className="min-w-0 flex-1 truncate font-semibold">
+          <div className="flex flex-wrap items-start justify-between gap-x-3">
+            <h3 className="max-w-full truncate font-semibold">
               <Link to={home} className="hover:underline">
                 {workspace.name}
               </Link>
             </h3>
             <WorkspaceStatus workspace={workspace} />
           </div>
-          <p className="truncate text-sm text-muted">
-            {workspace.template_display_name || workspace.template_name} · used{" "}
+          <p className="text-sm text-muted [overflow-wrap:anywhere]">
+            {workspace.template_display_name || workspace.template_name}&nbsp;· used{" "}
             <Ago at={workspace.last_used_at} />
           </p>
         </div>

@@ -7,6 +7,7 @@ import type { Workspace } from "../../../api/types";
 import { templatePath } from "../../../features/template/paths";
 import { counted, countedAtStart } from "../../../lib/words";
 import { Ago } from "../../../ui/Ago";
+import { ButtonLink } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
 import { Empty } from "../../../ui/Empty";
 import { Failure } from "../../../ui/Failure";
@@ -61,7 +62,11 @@ function Report({ workspaces, now }: { workspaces: readonly Workspace[]; now: nu
   if (idle.length === 0)
     return (
       <div className="rounded-xl border border-line bg-surface">
-        <Empty icon={Clock} title="No workspace is running">
+        <Empty
+          icon={Clock}
+          title="No workspace is running"
+          actions={<ButtonLink to="/workspaces">View workspaces</ButtonLink>}
+        >
           Running workspaces that you may see appear here with the time since their last use.
         </Empty>
       </div>
