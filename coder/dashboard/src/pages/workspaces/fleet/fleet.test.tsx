@@ -44,6 +44,11 @@ describe("readings", () => {
   it.each([
     ["connected", lights("1 direct", "40 %"), []],
     ["connected", lights("", "97 %", "bad"), ["disk 97 %"]],
+    [
+      "connected",
+      { ...lights("", ""), path: light("way", "1 relayed", "warning") } as unknown as AgentLights,
+      ["1 relayed"],
+    ],
     ["timeout", null, ["not attached"]],
     ["disconnected", null, ["disconnected"]],
     ["connected", null, []],
