@@ -396,9 +396,9 @@ TEMPLATES: tuple[MessageTemplate, ...] = (
         group="Workspace Events",
         title='Workspace "{{.Labels.name}}" marked as dormant',
         body=(
-            "Your workspace **{{.Labels.name}}** has been marked as dormant: {{.Labels.reason}}.\n\nDormant "
-            "workspaces may be deleted after {{.Labels.dormancyHours}} hours of inactivity. To keep your "
-            "workspace, activate it."
+            "Your workspace **{{.Labels.name}}** has been marked as dormant: {{.Labels.reason}}.\n\n{{if "
+            ".Labels.dormancyHours}}Dormant workspaces may be deleted after {{.Labels.dormancyHours}} hours of "
+            "inactivity. {{end}}To keep your workspace, activate it."
         ),
         actions='[{"url": "{{ base_url }}/@{{.UserUsername}}/{{.Labels.name}}", "label": "View workspace"}]',
     ),

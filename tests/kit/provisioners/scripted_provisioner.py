@@ -151,6 +151,8 @@ class Answers:
     build: Callable[[Any], Mapping[str, Any]] = field(default=lambda job: {"state": b"{}"})
     lines: Callable[[Any], Sequence[str]] = field(default=lambda job: ())
     "Further lines of the job's log."
+    errors: Callable[[Any], Sequence[str]] = field(default=lambda job: ())
+    "Lines of the job's log with the level of errors."
     seen: list[Any] = field(default_factory=list)
 
 
@@ -170,6 +172,9 @@ async def _work(daemon: FakeDaemon, answers: Answers) -> None:
         answers.seen.append(job)
         kind = job.WhichOneof("type")
         await daemon.update(job, logs=[line("Working", text) for text in (f"a {kind}", *answers.lines(job))])
+        errors = [line("Working", text, provisioner_pb2.ERROR) for text in answers.errors(job)]
+        if errors:
+            await daemon.update(job, logs=errors)
         if kind == "template_import":
             await daemon.complete_import(job, **answers.import_(job))
         elif kind == "template_dry_run":

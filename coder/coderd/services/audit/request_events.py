@@ -135,7 +135,7 @@ async def _about_workspace(tx: Tx, event: AuditEvent) -> list[Notification]:
         ]
     if _changed(event.before, event.after, "dormant_at") and owner_id != event.origin.user_id:
         initiator = await _initiator(tx, event)
-        labels = {"name": snapshot.target, "reason": f"a {initiator or 'user'} request", "dormancyHours": "0"}
+        labels = {"name": snapshot.target, "reason": f"a request of {initiator or 'a user'}", "dormancyHours": ""}
         return [Notification(notification_templates.WORKSPACE_DORMANT, owner_id, labels, (snapshot.id,))]
     return []
 

@@ -200,7 +200,7 @@ def _remedy(name: str) -> str:
     # Anonymous callers read this, so it names the setting, never the path.
     built = _RUNS_TOO.get(name, name)
     platform = built.removeprefix("coder-full-").removeprefix("coder-").removesuffix(".exe")
-    return f"Build {built} with build/build.py --platform {platform} and put it into {_FOLDER}."
+    return f"Build {built} with `build/build.py --platform {platform}` and put it into {_FOLDER}."
 
 
 def _digests(path: Path, cut: ProgramSlice) -> tuple[str, str]:

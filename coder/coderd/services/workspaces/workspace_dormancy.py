@@ -62,7 +62,7 @@ async def make_dormant(
         "name": workspace.name,
         "reason": "inactivity exceeded the dormancy threshold",
         "timeTilDormant": in_words(template.time_til_dormant_ms),
-        "dormancyHours": str(delete_after // 3_600_000),
+        "dormancyHours": str(delete_after // 3_600_000) if delete_after else "",
     }
     about = (workspace.id, template.id, workspace.owner_id)
     notice = Notification(notification_templates.WORKSPACE_DORMANT, workspace.owner_id, labels, about)

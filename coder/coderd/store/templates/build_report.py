@@ -89,6 +89,11 @@ _RECENT = """WITH recent AS (
 """
 """An agent without a connection timeout gets ten minutes here: it would wait for ever."""
 _MS = "extract(epoch FROM {} - {})::float8 * 1000"
+_ERROR = r"""CASE WHEN j.error ~ '(exit status [0-9]+|killed by signal [0-9]+)\s*$' THEN (
+        SELECT l.output FROM provisioner_job_logs l
+        WHERE l.job_id = j.id AND l.level = 'error' AND l.output !~ '^\s*([╷│├└╵]|[0-9]+\:|$)' ORDER BY l.id LIMIT 1
+    ) END"""
+"""First error of the log, where the job knows an exit status only. Terraform frames errors and quotes the template."""
 _FAILED, _CANCELED = "j.error <> ''", "j.error = '' AND j.completed_at IS NOT NULL AND j.canceled_at IS NOT NULL"
 
 
@@ -135,7 +140,7 @@ _CONDITIONS: dict[Which, str] = {
 _BUILDS = {
     which: _ranged(
         f"""SELECT r.workspace_id, r.build_number, r.version_id, r.version_name, r.transition, r.created_at,
-            j.started_at, j.completed_at, j.canceled_at, left(ltrim(j.error, E' \\n\\r\\t'), 2000),
+            j.started_at, j.completed_at, j.canceled_at, left(ltrim(coalesce({_ERROR}, j.error), E' \\n\\r\\t'), 2000),
             coalesce(silent_names, '{{}}')
         FROM recent r JOIN provisioner_jobs j ON j.id = r.job_id
         LEFT JOIN (SELECT job_id, array_agg(name ORDER BY name) AS silent_names FROM silent GROUP BY job_id) s

@@ -39,6 +39,7 @@ const DEPLOYMENT = {
   editWorkspaceProxies: check("workspace_proxy", "create"),
   viewOAuth2Apps: check("oauth2_app", "read"),
   editOAuth2Apps: check("oauth2_app", "create"),
+  viewAllWorkspaces: check("workspace", "read"),
   viewAnyWorkspace: check("workspace", "read", { any_org: true }),
   connectToAnyWorkspace: check("workspace", "ssh"),
   viewAnyTask: check("task", "read", { any_org: true }),
@@ -62,8 +63,8 @@ const permissions = queryOptions({
  * Nothing is allowed until the answer arrives: a control that appears late disturbs less than one
  * that disappears.
  */
-export function usePermissions(): Permissions & { known: boolean } {
-  const answer = useQuery(permissions);
+export function usePermissions(enabled = true): Permissions & { known: boolean } {
+  const answer = useQuery({ ...permissions, enabled });
   return { ...(answer.data ?? NOTHING), known: answer.data !== undefined };
 }
 

@@ -6,12 +6,13 @@ import type { ReactNode } from "react";
 import { Link } from "react-router";
 
 import { deploymentStats } from "../../api/queries/deployment";
-import { UNATTACHED, unattachedCount } from "../../api/queries/workspaces";
+import { UNATTACHED } from "../../api/queries/workspaces";
 import { healthReport } from "../../api/queries/health";
 import { usePermissions } from "../../api/permissions";
 import { Ago } from "../../ui/Ago";
 import { StatusText, type Tone } from "../../ui/Badge";
 import { IconButton } from "../../ui/Button";
+import { useRunning } from "../../features/workspace/running";
 import { byteSize } from "../../lib/bytes";
 
 const STATES = [
@@ -35,8 +36,8 @@ export function DeploymentBar() {
   const answer = useQuery({ ...deploymentStats, enabled: may.viewDeploymentStats });
   const unhealthy =
     useQuery({ ...healthReport, enabled: may.viewDebugInfo }).data?.healthy === false;
-  const unattached = useQuery({ ...unattachedCount, enabled: may.viewDeploymentStats }).data;
   const stats = answer.data;
+  const running = useRunning(stats?.workspaces.running);
   if (!stats) return null;
   const sessions = SESSIONS.filter(([key]) => stats.session_count[key] > 0);
   const latency = stats.workspaces.connection_latency_ms.P50;
@@ -60,25 +61,22 @@ export function DeploymentBar() {
                   to={`/workspaces?filter=${encodeURIComponent(filter)}`}
                 >
                   <StatusText tone={tone} quiet>
-                    {text}:{" "}
-                    {key !== "running"
-                      ? stats.workspaces[key]
-                      : unattached === undefined
-                        ? "-"
-                        : Math.max(0, stats.workspaces.running - unattached)}
+                    {key === "running"
+                      ? `${running.label}: ${running.count ?? "-"}`
+                      : `${text}: ${stats.workspaces[key]}`}
                   </StatusText>
                 </Link>
               </li>
             ),
           )}
-          {unattached ? (
+          {running.unattached > 0 ? (
             <li>
               <Link
                 className="hover:underline"
                 to={`/workspaces?filter=${encodeURIComponent(UNATTACHED)}`}
               >
                 <StatusText tone="idle" quiet>
-                  Not attached: {unattached}
+                  Not attached: {running.unattached}
                 </StatusText>
               </Link>
             </li>

@@ -52,7 +52,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
   const complete = useComplete();
   const [first] = useState(useLocation().pathname);
   const shown = complete || STEADY.has(first);
-  const bar = usePermissions().viewDeploymentStats && user !== null;
+  const bar = usePermissions(user !== null).viewDeploymentStats;
   useEffect(() => {
     if (quiet) void loadFonts();
   }, [quiet]);

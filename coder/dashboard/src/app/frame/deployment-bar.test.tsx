@@ -90,6 +90,18 @@ it("hides zero figures except the common ones", async () => {
   expect(itemTexts(shown.getByRole("list", { name: "Connections" }))).toEqual(["none"]);
 });
 
+it("says what the running figure includes without permission to list all workspaces", async () => {
+  const page = open({
+    "POST /api/v2/authcheck": ({ checks }: { checks: object }) =>
+      Object.fromEntries(Object.keys(checks).map((name) => [name, name !== "viewAllWorkspaces"])),
+  });
+  const shown = await bar();
+  expect(itemTexts(shown.getByRole("list", { name: "Workspaces" }))).toContain(
+    "Running or not attached: 30",
+  );
+  expect(page.requests).not.toContain("GET /api/v2/workspaces");
+});
+
 it("refetches on request", async () => {
   const page = open();
   await userEvent.click((await bar()).getByRole("button", { name: "Refresh statistics" }));

@@ -22,11 +22,12 @@ export function Person({ person, tag }: PersonProps) {
           {tag ? <> {tag}</> : null}
         </p>
         {below.length > 0 ? (
-          <p className="flex flex-wrap gap-x-1.5 text-sm text-muted [overflow-wrap:anywhere]">
+          // The dot stands in the gap; at the start of a line it is clipped.
+          <p className="flex flex-wrap gap-x-4 overflow-hidden text-sm text-muted [overflow-wrap:anywhere]">
             {below.map((text) => (
               <span
                 key={text}
-                className="not-first:before:mr-1.5 not-first:before:content-['·'/'']"
+                className="relative not-first:before:absolute not-first:before:-left-2.5 not-first:before:content-['·'/'']"
               >
                 {text}
               </span>

@@ -106,7 +106,7 @@ export function SecretsPage() {
     <>
       <PageHead
         title="Secrets"
-        description="Confidential values for your workspaces: registry passwords, API keys, licence files."
+        description="Confidential values for your workspaces: registry passwords, API keys, license files."
         actions={add}
       />
       {list.isPending ? <SkeletonRows rows={3} /> : null}

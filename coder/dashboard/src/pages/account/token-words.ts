@@ -16,7 +16,9 @@ export function scopesText(scopes: readonly string[]): string {
   if (scopes.length === 0 || scopes.some((scope) => EVERYTHING.has(scope)))
     return "All of your permissions";
   const first = scopes[0] ?? "";
-  return scopes.length === 1 ? (SCOPE_TEXTS[first]?.[0] ?? first) : counted(scopes.length, "thing");
+  return scopes.length === 1
+    ? (SCOPE_TEXTS[first]?.[0] ?? first)
+    : counted(scopes.length, "permission");
 }
 
 /** Composite scopes; each stands for several of the fine-grained ones. */

@@ -1,7 +1,6 @@
 // Deployment overview: workspaces by state, usage, and the options set.
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useMemo, type ReactNode } from "react";
-import { Link } from "react-router";
+import { lazy, Suspense, useMemo } from "react";
 
 import { usePermissions } from "../../api/permissions";
 import {
@@ -21,24 +20,12 @@ import { Skeleton } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
+import { Now } from "./Now";
 import { OptionTable } from "./OptionsPage";
 import { PermissionDenied } from "../../ui/PermissionDenied";
 
 const Chart = lazy(async () => ({ default: (await import("../../ui/Chart")).Chart }));
 const SHOWN = ["access-url", "wildcard-access-url", "cache-dir", "provisioner-daemons", "docs-url"];
-const STATES = [
-  ["running", "Running", "status:running"],
-  ["building", "Building", "status:starting"],
-  ["pending", "Pending", "status:pending"],
-  ["stopped", "Stopped", "status:stopped"],
-  ["failed", "Failed", "status:failed"],
-] as const;
-const SESSIONS = [
-  ["ssh", "SSH"],
-  ["vscode", "VS Code"],
-  ["jetbrains", "JetBrains"],
-  ["reconnecting_pty", "Terminals"],
-] as const;
 
 export function OverviewPage() {
   useTitle("Overview", "Deployment");
@@ -82,39 +69,7 @@ export function OverviewPage() {
       <Stack>
         <NewRelease />
         {stats.isError ? <Failure error={stats.error} retry={() => void stats.refetch()} /> : null}
-        {may.viewDeploymentStats ? (
-          <Section title="Now">
-            <dl className="grid grid-cols-5 gap-4 max-lg:grid-cols-3 max-sm:grid-cols-2">
-              {STATES.map(([key, text, filter]) => (
-                <Figure
-                  key={key}
-                  name={text}
-                  to={`/workspaces?filter=${encodeURIComponent(filter)}`}
-                  value={stats.data?.workspaces[key] ?? unknown}
-                />
-              ))}
-            </dl>
-            <dl className="mt-5 grid grid-cols-5 gap-4 border-t border-line pt-4 max-lg:grid-cols-3 max-sm:grid-cols-2">
-              {SESSIONS.map(([key, text]) => (
-                <Figure
-                  key={key}
-                  name={`${text} open`}
-                  value={stats.data?.session_count[key] ?? unknown}
-                />
-              ))}
-              <Figure
-                name="Median latency"
-                value={
-                  stats.data
-                    ? stats.data.workspaces.connection_latency_ms.P50 < 0
-                      ? "-"
-                      : `${Math.round(stats.data.workspaces.connection_latency_ms.P50)} ms`
-                    : unknown
-                }
-              />
-            </dl>
-          </Section>
-        ) : null}
+        {may.viewDeploymentStats ? <Now stats={stats.data} unknown={unknown} /> : null}
         {may.viewDeploymentStats ? <DailyUsers /> : null}
         {may.viewDeploymentStats ? <Accounts /> : null}
         <Section
@@ -195,25 +150,6 @@ function NewRelease() {
       Run <code className="whitespace-nowrap">coder upgrade</code> on the server to see what
       changes.
     </Notice>
-  );
-}
-
-function Figure({ name, value, to }: { name: string; value: ReactNode; to?: string }) {
-  return (
-    <div>
-      <dt className="text-sm text-muted">{name}</dt>
-      <dd className="text-2xl font-semibold tabular-nums">
-        {value === undefined ? (
-          <Skeleton className="mt-1 h-6 w-10" />
-        ) : to ? (
-          <Link to={to} className="hover:underline">
-            {value}
-          </Link>
-        ) : (
-          value
-        )}
-      </dd>
-    </div>
   );
 }
 

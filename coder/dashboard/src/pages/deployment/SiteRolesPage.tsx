@@ -48,7 +48,7 @@ function Role({ role }: { role: AssignableRoles }) {
       actions={
         people === undefined ? null : (
           <TextLink to={`/deployment/users?filter=${encodeURIComponent(`role:${role.name}`)}`}>
-            {countedAtStart(people, "person", "people")}
+            {countedAtStart(people, "user")}
           </TextLink>
         )
       }

@@ -23,6 +23,20 @@ it("links no notes that the list does not name", async () => {
   expect(screen.queryByRole("link", { name: "release notes" })).toBeNull();
 });
 
+it("counts machines that were never attached apart", async () => {
+  const states = { pending: 0, building: 0, running: 30, failed: 0, stopped: 0 };
+  visit([{ path: "/", element: <OverviewPage /> }], "/", {
+    "GET /api/v2/deployment/stats": {
+      collected_at: "2026-01-01T00:10:00Z",
+      workspaces: { ...states, connection_latency_ms: { P50: -1, P95: -1 } },
+      session_count: { vscode: 0, ssh: 0, jetbrains: 0, reconnecting_pty: 0 },
+    },
+    "GET /api/v2/workspaces": { workspaces: [], count: 4 },
+  });
+  expect((await screen.findByText("Not attached")).parentElement).toHaveTextContent("4");
+  expect(screen.getByText("Running").parentElement).toHaveTextContent("26");
+});
+
 it("says nothing about the server's own release", async () => {
   const check = { current: true, version: "v2.34.0", url: "https://example.com" };
   visit([{ path: "/", element: <OverviewPage /> }], "/", answers(check));

@@ -15,8 +15,8 @@ import { StatusText } from "../../ui/Badge";
 import { Button } from "../../ui/Button";
 import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
-import { Notice } from "../../ui/Notice";
 import { PageHead } from "../../ui/Page";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { SECTIONS, TONES, WORDS } from "./sections";
@@ -54,14 +54,7 @@ export function HealthLayout() {
 
 function Refused() {
   useTitle("Health");
-  return (
-    <>
-      <PageHead title="Health" />
-      <Notice kind="info" title="You need administrator permission to view the deployment's health">
-        Contact an administrator if something does not work.
-      </Notice>
-    </>
-  );
+  return <PermissionDenied subject="the deployment’s health" />;
 }
 
 function OverallHealth({ report }: { report: HealthcheckReport }) {

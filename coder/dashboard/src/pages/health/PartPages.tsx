@@ -3,7 +3,8 @@ import { CheckCircle2, CircleX } from "lucide-react";
 
 import type { ProvisionerDaemonsReportItem } from "../../api/types";
 import { Ago } from "../../ui/Ago";
-import { StatusText, Tag } from "../../ui/Badge";
+import { Tags } from "../../features/provisioner/tags";
+import { StatusText } from "../../ui/Badge";
 import { ButtonLink } from "../../ui/Button";
 import { Facts, Section } from "../../ui/Card";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
@@ -201,17 +202,7 @@ export function ProvisionerDaemonsPage() {
     {
       id: "tags",
       header: "Tags",
-      cell: (row) => (
-        <span className="flex flex-wrap gap-1">
-          {Object.entries(row.provisioner_daemon.tags as Record<string, string>)
-            .filter(([, value]) => value !== "")
-            .map(([name, value]) => (
-              <Tag key={name}>
-                {name}={String(value)}
-              </Tag>
-            ))}
-        </span>
-      ),
+      cell: (row) => <Tags tags={row.provisioner_daemon.tags} emptyText="untagged" />,
     },
     {
       id: "version",

@@ -90,6 +90,8 @@ it("shows only a notice without permission", async () => {
     "POST /api/v2/authcheck": (body: { checks: object }) =>
       Object.fromEntries(Object.keys(body.checks).map((name) => [name, false])),
   });
-  expect(await screen.findByText(/administrator permission/)).toBeVisible();
+  expect(
+    await screen.findByText(/You need permission to view the deployment’s health/),
+  ).toBeVisible();
   expect(page.requests).not.toContain("GET /api/v2/debug/health");
 });

@@ -9,6 +9,7 @@ import { buttonClass } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Notice } from "../../ui/Notice";
 import { CodeBox } from "../../ui/text/CodeBox";
+import { WithCode } from "../../ui/text/WithCode";
 import { Narrow, PageHead, Stack } from "../../ui/Page";
 import { TabPanel, Tabs } from "../../ui/Tabs";
 import { useTitle } from "../../ui/title";
@@ -90,7 +91,9 @@ function Install({ system, name, url }: { system: System; name: string; url: str
         <p>For administrators:</p>
         <ul className="list-disc pl-5">
           {absent.map((item) => (
-            <li key={keyOf(item)}>{missing(keyOf(item))?.remedy}</li>
+            <li key={keyOf(item)}>
+              <WithCode text={missing(keyOf(item))?.remedy ?? ""} />
+            </li>
           ))}
         </ul>
       </Notice>

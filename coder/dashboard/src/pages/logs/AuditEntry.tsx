@@ -63,12 +63,12 @@ export function Entry({ entry }: { entry: AuditLog }) {
           <time dateTime={entry.time} title={dateTime(entry.time)}>
             {timeOfDay(entry.time)}
           </time>
-          {entry.ip ? <> · {entry.ip}</> : null}
+          {entry.ip ? <>&nbsp;· {entry.ip}</> : null}
           {entry.user_agent ? (
-            <span title={entry.user_agent}> · {program(entry.user_agent)}</span>
+            <span title={entry.user_agent}>&nbsp;· {program(entry.user_agent)}</span>
           ) : null}
           {entry.organization && several ? (
-            <span> · in {entry.organization.display_name || entry.organization.name}</span>
+            <span>&nbsp;· in {entry.organization.display_name || entry.organization.name}</span>
           ) : null}
         </p>
       </div>

@@ -36,10 +36,10 @@ export function DateRange({
     </label>
   );
   return (
-    <>
+    <span className="flex flex-wrap items-center gap-2">
       {input("From", from, false)}
       {input("To", to, true)}
-    </>
+    </span>
   );
 }
 

@@ -67,6 +67,7 @@ export function RoleEditorPage() {
       view={view}
       role={match}
       readOnly={match.built_in || !view.may.updateRoles}
+      builtIn={match.built_in}
     />
   ) : (
     <NotFoundPage />
@@ -90,11 +91,13 @@ function Editor({
   role,
   create = false,
   readOnly = false,
+  builtIn = false,
 }: {
   view: OrganizationView;
   role: typeof EMPTY;
   create?: boolean;
   readOnly?: boolean;
+  builtIn?: boolean;
 }) {
   const queries = useQueryClient();
   const navigate = useNavigate();
@@ -126,7 +129,11 @@ function Editor({
         title={create ? "Create Custom Role" : readOnly ? display_name || name : "Edit Custom Role"}
         crumbs={[["Roles", list], [create ? "Create" : display_name || name]]}
         description={
-          readOnly ? "This role is built in, or you are not allowed to change it." : null
+          !readOnly
+            ? null
+            : builtIn
+              ? "This role is built in and cannot be changed."
+              : "You need permission to change this role."
         }
       />
       <form onSubmit={form.submit}>

@@ -71,9 +71,7 @@ export function UsersPage() {
       <PageHead
         title="Users"
         description={
-          <span role="status">
-            {list.data ? countedAtStart(list.data.count, "person", "people") : " "}
-          </span>
+          <span role="status">{list.data ? countedAtStart(list.data.count, "user") : " "}</span>
         }
         actions={
           may.createUser ? (

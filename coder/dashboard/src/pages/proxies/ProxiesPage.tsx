@@ -17,8 +17,8 @@ import { DataTable, type Column } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
-import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { CreateProxy } from "./CreateProxy";
@@ -135,12 +135,7 @@ export function ProxiesPage() {
     </Button>
   ) : null;
   if (may.known && !may.viewWorkspaceProxies)
-    return (
-      <>
-        <PageHead title="Workspace proxies" />
-        <Notice kind="info" title="You need administrator permission to view workspace proxies" />
-      </>
-    );
+    return <PermissionDenied subject="the workspace proxies" />;
   return (
     <>
       <PageHead

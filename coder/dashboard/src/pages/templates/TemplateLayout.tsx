@@ -58,8 +58,8 @@ function Loaded({ template }: { template: Template }) {
         badge={template.deprecated ? <Tag tone="warn">Deprecated</Tag> : null}
         description={
           <>
-            {template.description ? `${template.description} · used` : "Used"} by{" "}
-            {usedBy(template.active_user_count)} · updated <Ago at={template.updated_at} /> by{" "}
+            {template.description ? `${template.description}\u00a0· used` : "Used"} by{" "}
+            {usedBy(template.active_user_count)}&nbsp;· updated <Ago at={template.updated_at} /> by{" "}
             {template.created_by_name}
           </>
         }

@@ -71,11 +71,11 @@ export function MoreMenu({ workspace, may, asking }: MoreMenuProps) {
       >
         {!own ? null : workspace.favorite ? (
           <MenuItem icon={<StarOff />} onSelect={() => favourite(false)}>
-            Remove from favourites
+            Remove from favorites
           </MenuItem>
         ) : (
           <MenuItem icon={<Star />} onSelect={() => favourite(true)}>
-            Add to favourites
+            Add to favorites
           </MenuItem>
         )}
         {may.share ? (

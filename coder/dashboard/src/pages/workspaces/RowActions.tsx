@@ -158,20 +158,20 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
             onSelect={() =>
               act(
                 () => remove(`/api/v2/workspaces/${workspace.id}/favorite`),
-                "Removed from favourites.",
+                "Removed from favorites.",
               )
             }
           >
-            Remove from favourites
+            Remove from favorites
           </MenuItem>
         ) : (
           <MenuItem
             icon={<Star />}
             onSelect={() =>
-              act(() => put(`/api/v2/workspaces/${workspace.id}/favorite`), "Added to favourites.")
+              act(() => put(`/api/v2/workspaces/${workspace.id}/favorite`), "Added to favorites.")
             }
           >
-            Add to favourites
+            Add to favorites
           </MenuItem>
         )}
         {may.update ? (

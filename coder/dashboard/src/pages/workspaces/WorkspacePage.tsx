@@ -60,7 +60,8 @@ function Loaded({ workspace }: { workspace: Workspace }) {
             >
               {workspace.template_display_name || workspace.template_name}
             </Link>
-            {" · "}version {build.template_version_name} · built <Ago at={build.created_at} />
+            {"\u00a0· "}version {build.template_version_name}&nbsp;· built{" "}
+            <Ago at={build.created_at} />
           </>
         }
         actions={<WorkspaceActions workspace={workspace} />}

@@ -33,7 +33,7 @@ export const COLUMNS: Column<Workspace>[] = [
               <Star
                 className="size-3.5 shrink-0 fill-current text-warn"
                 role="img"
-                aria-label="Favourite"
+                aria-label="Favorite"
               />
             ) : null}
             {workspace.shared_with && workspace.shared_with.length > 0 ? (

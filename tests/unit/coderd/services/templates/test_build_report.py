@@ -70,6 +70,21 @@ async def test_report_of_a_template() -> None:
         assert (await world.get(path, token=alice)).status_code == 404
 
 
+async def test_report_quotes_log_for_exit_status() -> None:
+    """Terraform says only in its log why it failed; a framed line and the quoted template are not the reason."""
+    reasons = {"status": "terraform apply: exit status 1", "reason": "no quota in eu"}
+
+    def build(job: Any) -> dict[str, Any]:
+        return {"error": reasons[job.workspace_build.metadata.workspace_name]}
+
+    answers = Answers(build=build, errors=lambda job: ("╷", "", "  28:   condition = false", "Error: image refused"))
+    async with workspace_world(answers) as (world, _):
+        for name in reasons:
+            await new_workspace(world, name)
+        report = (await world.get(f"/api/v2/templates/{world.extra['template']['id']}/build-report")).json()
+        assert {error["error"] for error in report["errors"]} == {"Error: image refused", "no quota in eu"}
+
+
 @pytest.mark.parametrize(
     ("error", "line"), [("", ""), (" \n\t\n", ""), ("\n  Error: x \nmore", "Error: x"), ("y" * 400, "y" * 300)]
 )

@@ -8,7 +8,7 @@ import { StatusText, type Tone } from "../../../ui/Badge";
 import { Button } from "../../../ui/Button";
 import { Failure } from "../../../ui/Failure";
 import { ChangesView, PlanView } from "./PlanView";
-import { DISK_WORDS, isOver, usePreview } from "./preview";
+import { DISK_TONES, DISK_WORDS, isOver, usePreview } from "./preview";
 
 export function TemplatePreview({ template, version }: { template: Template; version: string }) {
   const { start, isStarting, error, preview, changes, cancel } = usePreview<TemplateUpdatePreview>(
@@ -60,8 +60,7 @@ export function TemplatePreview({ template, version }: { template: Template; ver
 function stateOf(preview: UpdatePreview): readonly [Tone, string] {
   if (preview.plan) {
     const { disk } = preview.plan;
-    const tone = disk === "lost" ? "bad" : disk === "unknown" ? "warn" : "good";
-    return [tone, DISK_WORDS[disk]];
+    return [DISK_TONES[disk], DISK_WORDS[disk]];
   }
   if (preview.status === "failed") return ["bad", "No plan"];
   if (preview.status === "canceled") return ["idle", "Stopped"];

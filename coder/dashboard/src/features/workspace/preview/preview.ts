@@ -9,6 +9,7 @@ import type {
   UpdatePreviewPlan,
   UpdatePreviewResource,
 } from "../../../api/types";
+import type { Tone } from "../../../ui/Badge";
 import type { NoticeKind } from "../../../ui/Notice";
 
 const POLL_MS = 1500;
@@ -92,6 +93,14 @@ export const DISK_KINDS: Record<UpdatePreviewPlan["disk"], NoticeKind> = {
   none: "info",
   unknown: "warning",
   lost: "error",
+};
+
+/** Without a disk nothing is kept: not good, and nothing that was promised is lost. */
+export const DISK_TONES: Record<UpdatePreviewPlan["disk"], Tone> = {
+  kept: "good",
+  none: "idle",
+  unknown: "warn",
+  lost: "bad",
 };
 
 export const DISK_WORDS: Record<UpdatePreviewPlan["disk"], string> = {

@@ -28,7 +28,8 @@ import { Loading } from "../../../ui/Loading";
 import { PageHead, Stack } from "../../../ui/Page";
 import { PermissionDenied } from "../../../ui/PermissionDenied";
 import { useTitle } from "../../../ui/title";
-import { groupOrigin, roleOrigin, sessionName, type Listed } from "./access";
+import { LOGIN_TYPES } from "../user-columns";
+import { groupOrigin, permissionsOf, roleOrigin, sessionName, type Listed } from "./access";
 import { Part, Rows, sharedRows, Unlisted, used } from "./parts";
 import { RevokeAll } from "./RevokeAll";
 
@@ -108,7 +109,7 @@ function Review({ user }: { user: User }) {
         icon={<Avatar name={user.username} src={user.avatar_url} size="lg" />}
         title={`Access of ${user.username}`}
         crumbs={[["Users", LIST], [user.username], ["Access"]]}
-        description="What this user may do, where it comes from, and what acts for the user, as far as you may see it."
+        description="Roles, groups, shares, tokens and sessions of this user, as far as you may see them."
         actions={
           may.updateUsers && may.endAnySession && user.id !== me.id ? (
             <Button
@@ -127,7 +128,7 @@ function Review({ user }: { user: User }) {
           <Facts
             items={[
               ["Status", user.status[0]?.toUpperCase() + user.status.slice(1)],
-              ["Sign-in method", user.login_type || "none"],
+              ["Sign-in method", LOGIN_TYPES[user.login_type] ?? user.login_type],
               ["Last seen", <Ago key="seen" at={user.last_seen_at} />],
               ["Email", user.email],
             ]}
@@ -135,7 +136,7 @@ function Review({ user }: { user: User }) {
         </Section>
         <Section title="Site roles" padded={false}>
           <Rows
-            empty="No site role: a member."
+            empty="No site role."
             rows={user.roles.map((role) => ({
               key: role.name,
               name: role.display_name || role.name,
@@ -186,7 +187,7 @@ function Review({ user }: { user: User }) {
               name: token.token_name,
               note: (
                 <>
-                  {token.scopes.join(", ") || token.scope} · {used(token.last_used)} · expires{" "}
+                  {permissionsOf(token)}&nbsp;· {used(token.last_used)}&nbsp;· expires{" "}
                   <Ago at={token.expires_at} />
                 </>
               ),
@@ -200,7 +201,7 @@ function Review({ user }: { user: User }) {
               name: sessionName(session),
               note: (
                 <>
-                  {used(session.last_used)} · expires <Ago at={session.expires_at} />
+                  {used(session.last_used)}&nbsp;· expires <Ago at={session.expires_at} />
                 </>
               ),
             }))
@@ -233,7 +234,7 @@ function Review({ user }: { user: User }) {
               name: app.name,
               note: (
                 <>
-                  {app.callback_url} · {used(app.last_used ?? null)}
+                  {app.callback_url}&nbsp;· {used(app.last_used ?? null)}
                 </>
               ),
             }))

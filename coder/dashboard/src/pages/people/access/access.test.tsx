@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 
 import type { User } from "../../../api/types";
 import { Refusal, SignedIn, visit, type Answers } from "../../../test/world";
-import { groupOrigin, revocation, roleOrigin } from "./access";
+import { groupOrigin, permissionsOf, revocation, roleOrigin } from "./access";
 import { AccessPage } from "./AccessPage";
 
 const BOB = {
@@ -34,6 +34,14 @@ describe("origin", () => {
     expect(groupOrigin({ id, source, organization_id: "o" })).toBe(expected),
   );
 });
+
+it.each([
+  [["coder:all"], "all permissions of the user"],
+  [[], "all permissions of the user"],
+  [["workspace:read", "user:read"], "workspace:read, user:read"],
+] as const)("names the permissions of a token with %j", (scopes, expected) =>
+  expect(permissionsOf({ scope: "all", scopes: [...scopes] })).toBe(expected),
+);
 
 it("leaves out steps without an effect", () => {
   const gone = { ...BOB, status: "suspended", roles: [] } as User;

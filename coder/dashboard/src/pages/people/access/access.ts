@@ -24,6 +24,17 @@ export function groupOrigin(group: Pick<Group, "id" | "organization_id" | "sourc
 export const sessionName = (session: Pick<UserSession, "user_agent" | "ip_address">): string =>
   `${programName(session.user_agent) || "Unknown program"} from ${session.ip_address || "an unknown address"}`;
 
+/** The scopes of a token; the two names of "everything" in words. */
+export function permissionsOf({
+  scope,
+  scopes,
+}: Pick<APIKeyWithOwner, "scope" | "scopes">): string {
+  const names = scopes.length > 0 ? scopes : [scope];
+  return names.some((name) => name === "all" || name === "coder:all")
+    ? "all permissions of the user"
+    : names.join(", ");
+}
+
 /** A list of credentials, how to load it, and why it is not known, if it is not. */
 export interface Listed<T> {
   /** undefined while it is not known, which is not the same as empty. */

@@ -8,6 +8,12 @@ import { DataTable, type Column } from "../../../ui/lists/DataTable";
 import { TextLink } from "../../../ui/Page";
 import { buildPath } from "./Errors";
 
+const TRANSITIONS: Readonly<Record<ReportedBuild["transition"], string>> = {
+  start: "Start",
+  stop: "Stop",
+  delete: "Delete",
+};
+
 export function Builds({ label, builds }: { label: string; builds: readonly ReportedBuild[] }) {
   return <DataTable label={label} bare data={builds} columns={COLUMNS} rowKey={buildPath} />;
 }
@@ -28,7 +34,7 @@ const COLUMNS: readonly Column<ReportedBuild>[] = [
     header: "Action",
     extra: true,
     width: "12%",
-    cell: ({ transition }) => transition,
+    cell: ({ transition }) => TRANSITIONS[transition],
   },
   {
     id: "status",

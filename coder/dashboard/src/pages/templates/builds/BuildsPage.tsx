@@ -63,7 +63,7 @@ function Report({ report }: { report: TemplateBuildReport }) {
       {chosen ? (
         <Section
           title="Times by stage"
-          description="Successful starts, half (p50) and 95 % (p95) of which took at most so long."
+          description="Of successful starts: half took at most p50, 95 % at most p95."
           padded={false}
           actions={
             <SelectField
@@ -85,7 +85,10 @@ function Report({ report }: { report: TemplateBuildReport }) {
         description="Of workspaces that you may see."
         padded={false}
       >
-        <Errors errors={report.errors} />
+        <Errors
+          errors={report.errors}
+          failed={report.versions.reduce((sum, version) => sum + version.failed, 0)}
+        />
       </Section>
       {report.unconnected.length > 0 ? (
         <Section

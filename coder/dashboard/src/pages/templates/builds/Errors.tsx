@@ -7,9 +7,20 @@ const SHOWN = 10;
 export const buildPath = (build: ReportedBuild) =>
   `/@${build.workspace_owner_name}/${build.workspace_name}/builds/${build.build_number}`;
 
-export function Errors({ errors }: { errors: readonly BuildErrorReport[] }) {
+export function Errors({
+  errors,
+  failed,
+}: {
+  errors: readonly BuildErrorReport[];
+  /** Failed builds of all workspaces: the errors are those of the viewer's. */
+  failed: number;
+}) {
   return errors.length === 0 ? (
-    <p className="px-5 py-4 text-muted">No build failed.</p>
+    <p className="px-5 py-4 text-muted">
+      {failed === 0
+        ? "No build failed."
+        : "The failed builds are of workspaces that you may not see."}
+    </p>
   ) : (
     <ul className="divide-y divide-line">
       {errors.slice(0, SHOWN).map(({ error, count, builds }) => (

@@ -9,7 +9,7 @@ const STAGES: Readonly<Record<BuildStageReport["stage"], string>> = {
   plan: "Plan",
   graph: "Graph",
   apply: "Apply",
-  total: "The whole build",
+  total: "Whole build",
   connect: "Until the agent connects",
   start: "Startup scripts",
 };

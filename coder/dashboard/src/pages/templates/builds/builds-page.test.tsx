@@ -98,6 +98,14 @@ it("shows times by stage and builds of the chosen version", async () => {
   expect(page.at()).toBe("/builds?version=v1");
 });
 
+it.each([
+  [1, "The failed builds are of workspaces that you may not see."],
+  [0, "No build failed."],
+])("tells %i failed builds from errors that may not be seen", async (failed, expected) => {
+  open({ ...REPORT, versions: [version("v2", true, { failed })], errors: [] });
+  expect(await screen.findByText(expected)).toBeVisible();
+});
+
 it("says how many builds the figures cover", async () => {
   open({ ...REPORT, builds: 5000, limited: true });
   expect(await screen.findByText("From the latest 5000 builds.")).toBeVisible();

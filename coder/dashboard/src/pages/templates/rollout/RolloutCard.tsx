@@ -100,7 +100,7 @@ function OpenRollout({ template, rollout }: { template: Template; rollout: Templ
       <Progress rollout={rollout} />
       <div className="flex flex-wrap gap-2">
         <Button size="sm" variant="primary" disabled={busy} onClick={() => setAsking("next")}>
-          {next === 100 ? "Complete rollout…" : `Go on to ${next}%…`}
+          {next === 100 ? "Complete rollout…" : `Advance to ${next}%…`}
         </Button>
         {rollout.status === "running" ? (
           <Button size="sm" disabled={busy} onClick={() => actNow("stop")}>
@@ -119,8 +119,8 @@ function OpenRollout({ template, rollout }: { template: Template; rollout: Templ
         open={asking === "next"}
         onClose={() => setAsking(null)}
         danger={false}
-        title={next === 100 ? `Make ${name} the active version?` : `Go on to ${next}%?`}
-        confirm={next === 100 ? "Complete rollout" : "Go on"}
+        title={next === 100 ? `Make ${name} the active version?` : `Advance to ${next}%?`}
+        confirm={next === 100 ? "Complete rollout" : "Advance"}
         onConfirm={() => act("next")}
       >
         {next === 100
@@ -177,7 +177,7 @@ function Progress({ rollout }: { rollout: TemplateRollout }) {
     ],
   ];
   return (
-    <dl className="grid grid-cols-[repeat(auto-fill,minmax(9rem,1fr))] gap-x-4 gap-y-2">
+    <dl className="grid grid-cols-[repeat(auto-fill,minmax(8rem,1fr))] gap-x-4 gap-y-2">
       {facts.map(([label, value]) => (
         <div key={label}>
           <dt className="text-sm text-muted">{label}</dt>

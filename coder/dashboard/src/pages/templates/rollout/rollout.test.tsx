@@ -70,10 +70,10 @@ it("shows dashes for counts that are not known", async () => {
 
 it("goes on from the stage that the page shows", async () => {
   const page = open([rollout()]);
-  await userEvent.click(await screen.findByRole("button", { name: "Go on to 25%…" }));
+  await userEvent.click(await screen.findByRole("button", { name: "Advance to 25%…" }));
   const dialog = await screen.findByRole("dialog");
   expect(dialog).toHaveTextContent("v2 will be offered to 25% of the workspaces.");
-  await userEvent.click(within(dialog).getByRole("button", { name: "Go on" }));
+  await userEvent.click(within(dialog).getByRole("button", { name: "Advance" }));
   await waitFor(() =>
     expect(page.sent.at(-1)).toEqual({
       method: "PATCH",

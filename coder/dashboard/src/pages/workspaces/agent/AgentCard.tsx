@@ -11,6 +11,7 @@ import { buttonClass } from "../../../ui/Button";
 import { Card } from "../../../ui/Card";
 import { Notice } from "../../../ui/Notice";
 import { CodeBox } from "../../../ui/text/CodeBox";
+import { WithCode } from "../../../ui/text/WithCode";
 import { useMe } from "../../../features/session/useMe";
 import { target } from "../../../features/workspace/workspace-target";
 import { AgentHealth, LastDisconnect } from "./AgentHealth";
@@ -204,7 +205,9 @@ function Waiting({ agent }: { agent: WorkspaceAgent }) {
         The agent can only connect if <code>coder</code> is installed on the machine. Otherwise it
         waits until the server has the program.
       </p>
-      <p>For administrators: {missingProgram.remedy}</p>
+      <p>
+        For administrators: <WithCode text={missingProgram.remedy} />
+      </p>
     </Notice>
   );
 }

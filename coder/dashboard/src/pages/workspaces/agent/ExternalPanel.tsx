@@ -11,6 +11,7 @@ import type { ExternalAgentCredentials, Workspace, WorkspaceAgent } from "../../
 import { Button } from "../../../ui/Button";
 import { RunHint } from "./RunHint";
 import { CodeBox } from "../../../ui/text/CodeBox";
+import { WithCode } from "../../../ui/text/WithCode";
 import { Confirm } from "../../../ui/Confirm";
 import { Failure } from "../../../ui/Failure";
 import { Checkbox } from "../../../ui/forms/Toggle";
@@ -69,7 +70,9 @@ export function ExternalPanel({
               server has the program.
             </p>
           )}
-          <p>For administrators: {missingProgram.remedy}</p>
+          <p>
+            For administrators: <WithCode text={missingProgram.remedy} />
+          </p>
         </Notice>
       ) : null}
       {credentials.isPending ? <Skeleton className="h-11 w-full" /> : null}

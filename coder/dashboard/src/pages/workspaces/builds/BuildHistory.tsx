@@ -66,7 +66,7 @@ export function BuildHistory({ workspace }: { workspace: Workspace }) {
                   </span>
                 </span>
                 <span className="block text-xs text-muted [overflow-wrap:anywhere]">
-                  #{build.build_number} · {build.template_version_name} ·{" "}
+                  #{build.build_number}&nbsp;· {build.template_version_name}&nbsp;·{" "}
                   <Ago at={build.created_at} />
                 </span>
               </Link>

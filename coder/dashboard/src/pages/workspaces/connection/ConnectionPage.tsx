@@ -1,4 +1,4 @@
-// Why is it slow? The way from this browser to an agent, leg by leg, what stands out, and the one
+// Why is it slow? The path from this browser to an agent, leg by leg, what stands out, and the one
 // thing to do.
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { ArrowLeftRight, Gauge, Monitor, RefreshCw, Server, SquareTerminal } from "lucide-react";
@@ -131,8 +131,8 @@ function Connection({ workspace, agent }: { workspace: Workspace; agent: Workspa
   return (
     <Stack>
       <Section
-        title="The way"
-        description="Web terminals and applications take it in both directions for each key and click."
+        title="Path"
+        description="Each key and click in a web terminal or an application travels this path and back."
         actions={
           <Button icon={<RefreshCw />} busy={busy} onClick={again}>
             Measure again
@@ -150,7 +150,7 @@ function Connection({ workspace, agent }: { workspace: Workspace; agent: Workspa
           {!known ? null : browserMs === null || agentMs === null ? (
             <span className="text-muted">
               {agent.status === "connected"
-                ? "A part of the way has not been measured yet."
+                ? "A part of the path has not been measured yet."
                 : "The agent is not connected."}
             </span>
           ) : (

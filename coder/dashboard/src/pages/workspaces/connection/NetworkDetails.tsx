@@ -56,7 +56,7 @@ export function NetworkDetails({
         {mayConnect && agent.status === "connected" ? (
           <>
             <h3 className="font-medium">On your machine</h3>
-            <Command text="Shows the way of your own connection" testId="ping-command">
+            <Command text="Shows the path of your own connection" testId="ping-command">
               {`coder ping ${name}`}
             </Command>
             <Command text="Measures the throughput" testId="speedtest-command">

@@ -31,7 +31,7 @@ export function SpeedTest({
   return (
     <Section
       title="Speed test"
-      description="Sends at most 45 MB in each direction within about ten seconds, at the cost of your line and the machine’s."
+      description="Sends at most 45 MB in each direction, within about ten seconds."
       actions={
         <Button icon={<Gauge />} busy={test.isPending} onClick={() => test.mutate()}>
           {speed ? "Test again" : "Run speed test"}

@@ -79,7 +79,7 @@ function open(
 }
 const ORIGIN = window.location.origin;
 
-it("adds up the way and names a nearer proxy", async () => {
+it("adds up the path and names a nearer proxy", async () => {
   open({ [ORIGIN]: 200, "https://near": 20 });
   expect(await screen.findByText(/A round trip takes about/)).toHaveTextContent(
     "A round trip takes about 212 ms.",
@@ -99,7 +99,7 @@ it("offers commands where nothing stands out", async () => {
 
 it("says that a part has not been measured", async () => {
   open({ [ORIGIN]: null });
-  expect(await screen.findByText("A part of the way has not been measured yet.")).toBeVisible();
+  expect(await screen.findByText("A part of the path has not been measured yet.")).toBeVisible();
   expect(screen.getByRole("listitem", { name: "Browser to server" })).toHaveTextContent("Unknown");
 });
 

@@ -143,7 +143,7 @@ function relayed({ lights, directDisabled }: Measured): Finding[] {
           tone: "warn",
           title: "Some clients reach the machine through the relay only",
           advice:
-            "Allow outgoing UDP on the networks of the machine and of the client. The command below shows which way yours takes.",
+            "Allow outgoing UDP on the networks of the machine and of the client. The command below shows the path of your own connection.",
         },
       ]
     : [];

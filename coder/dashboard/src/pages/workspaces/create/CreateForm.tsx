@@ -264,7 +264,7 @@ export function CreateForm({
         </Stack>
       </form>
       <AutoCreate
-        open={confirming && ready && (blocked === "" || match !== "")}
+        open={confirming && ready && !existing.isError && (blocked === "" || match !== "")}
         template={template}
         name={form.values.name || suggestion}
         match={match}

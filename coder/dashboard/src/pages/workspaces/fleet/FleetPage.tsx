@@ -140,10 +140,12 @@ export function FleetPage() {
               </Empty>
             }
           />
-          <p className="mt-2 text-sm text-muted">
-            “-” and “Unknown” mean that no reading is known. Debian, Ubuntu and Windows tell whether
-            a reboot is pending.
-          </p>
+          {shown.length > 0 ? (
+            <p className="mt-2 text-sm text-muted">
+              “-” and “Unknown” mean that no reading is known. Debian, Ubuntu and Windows tell
+              whether a reboot is pending.
+            </p>
+          ) : null}
           {attention ? null : (
             <Pager
               page={page}

@@ -37,7 +37,7 @@ export const COLUMNS: readonly Column<Machine>[] = [
   {
     id: "machine",
     header: "Machine",
-    width: "17%",
+    width: "16%",
     sort: ({ workspace }) => workspace.name,
     cell: (machine) => (
       <div className="min-w-0 [overflow-wrap:anywhere]">
@@ -47,7 +47,7 @@ export const COLUMNS: readonly Column<Machine>[] = [
         <p className="text-sm text-muted">
           {machine.workspace.owner_name}
           {concerns(machine).length > 0 ? (
-            <span className="text-warn"> · {concerns(machine).join(", ")}</span>
+            <span className="text-warn">&nbsp;· {concerns(machine).join(", ")}</span>
           ) : null}
         </p>
       </div>
@@ -56,7 +56,7 @@ export const COLUMNS: readonly Column<Machine>[] = [
   {
     id: "status",
     header: "Status",
-    width: "13%",
+    width: "12%",
     sort: ({ agent }) => agent.status,
     cell: ({ agent }) => {
       const [word, tone] = agentState(agent, true);
@@ -89,7 +89,7 @@ export const COLUMNS: readonly Column<Machine>[] = [
     id: "version",
     header: "Version",
     extra: true,
-    width: "10%",
+    width: "9%",
     sort: ({ agent }) => agent.version,
     cell: ({ agent, lights }) => (
       <StatusText tone={TONES[readingOf(lights, "agent", "version").status]} quiet>
@@ -101,7 +101,7 @@ export const COLUMNS: readonly Column<Machine>[] = [
     id: "way",
     header: "Connection",
     extra: true,
-    width: "11%",
+    width: "10%",
     cell: ({ lights }) => {
       const [tone, word] = WAYS[wayOf(lights)];
       return (
@@ -111,14 +111,14 @@ export const COLUMNS: readonly Column<Machine>[] = [
       );
     },
   },
-  { id: "disk", header: "Disk", extra: true, width: "11%", cell: reading("host", "disk") },
-  { id: "memory", header: "Memory", extra: true, width: "10%", cell: reading("host", "memory") },
+  { id: "disk", header: "Disk", extra: true, width: "12%", cell: reading("host", "disk") },
+  { id: "memory", header: "Memory", extra: true, width: "11%", cell: reading("host", "memory") },
   { id: "clock", header: "Clock", extra: true, width: "8%", cell: reading("host", "clock") },
   {
     id: "reboot",
     header: "Rebooted",
     extra: true,
-    width: "10%",
+    width: "12%",
     cell: ({ lights }) => {
       const booted = readingOf(lights, "host", "reboot");
       const pending = readingOf(lights, "host", "pending reboot");
@@ -127,9 +127,13 @@ export const COLUMNS: readonly Column<Machine>[] = [
           <StatusText tone={TONES[booted.status]} quiet>
             {booted.text}
           </StatusText>
-          <p className={pending.status === "warning" ? "text-sm text-warn" : "text-sm text-muted"}>
-            {PENDING[pending.text] ?? "pending: unknown"}
-          </p>
+          {booted.status === "unknown" && pending.status === "unknown" ? null : (
+            <p
+              className={pending.status === "warning" ? "text-sm text-warn" : "text-sm text-muted"}
+            >
+              {PENDING[pending.text] ?? "pending: unknown"}
+            </p>
+          )}
         </>
       );
     },

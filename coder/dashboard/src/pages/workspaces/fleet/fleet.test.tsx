@@ -1,4 +1,4 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { render, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 
@@ -13,6 +13,7 @@ import {
   wayOf,
   type Machine,
 } from "./fleet";
+import { COLUMNS } from "./fleet-columns";
 import { FleetPage } from "./FleetPage";
 
 const light = (name: string, value: string, status = "good") => ({
@@ -43,6 +44,11 @@ describe("readings", () => {
   it.each([
     ["connected", lights("1 direct", "40 %"), []],
     ["connected", lights("", "97 %", "bad"), ["disk 97 %"]],
+    [
+      "connected",
+      { ...lights("", ""), path: light("way", "1 relayed", "warning") } as unknown as AgentLights,
+      ["1 relayed"],
+    ],
     ["timeout", null, ["not attached"]],
     ["disconnected", null, ["disconnected"]],
     ["connected", null, []],
@@ -194,6 +200,16 @@ it("shows the commands where the clipboard refuses", async () => {
   await userEvent.click(button);
   const dialog = await screen.findByRole("dialog", { name: "Attach commands" });
   expect(within(dialog).getByTestId("command")).toHaveTextContent("curl one");
+});
+
+it.each([
+  [null, "-"],
+  [{ name: "reboot", value: "3d ago", status: "good" }, "3d agopending: unknown"],
+])("says once that the last boot is unknown", (value, expected) => {
+  const column = COLUMNS.find(({ id }) => id === "reboot");
+  const machine = { lights: value && { host: { values: [value] } } } as unknown as Machine;
+  const { container } = render(column?.cell(machine));
+  expect(container.textContent).toBe(expected);
 });
 
 it("tells machines of one name apart", () => {

@@ -64,6 +64,10 @@ export function wayOf(lights: AgentLights | null): Way {
   return /direct/.test(text) ? "direct" : "idle";
 }
 
+/** A reading as a reason: "disk 97 %"; the path says in its value what it is. */
+const concernOf = ({ name, value }: AgentLights["host"]["values"][number]): string =>
+  name === "pending reboot" ? name : name === "way" ? value : `${name} ${value}`;
+
 /** Why a machine needs attention; empty for none. Something unknown is no reason. */
 export function concerns({ agent, lights }: Machine): string[] {
   const status = statusConcern({ agent });
@@ -71,7 +75,7 @@ export function concerns({ agent, lights }: Machine): string[] {
   for (const part of ["host", "agent", "path"] as const)
     for (const value of lights?.[part].values ?? [])
       if (value.name !== "heartbeat" && (value.status === "bad" || value.status === "warning"))
-        found.push(value.name === "pending reboot" ? value.name : `${value.name} ${value.value}`);
+        found.push(concernOf(value));
   return found;
 }
 

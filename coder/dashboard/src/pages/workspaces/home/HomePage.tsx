@@ -7,6 +7,7 @@ import { tokens } from "../../../api/queries/account";
 import { unread } from "../../../api/queries/inbox";
 import { workspaces } from "../../../api/queries/workspaces";
 import type { Workspace } from "../../../api/types";
+import { FirstErrors } from "../../../features/build/FirstErrors";
 import { useOffers } from "../../../features/workspace/offers";
 import { counted } from "../../../lib/words";
 import { Ago } from "../../../ui/Ago";
@@ -73,13 +74,16 @@ export function HomePage() {
   );
 }
 
+/** Failed builds whose log is read for its first error: each is a connection. */
+const EXPLAINED = 3;
+
 function Failures({ mine }: { mine: readonly Workspace[] | undefined }) {
   const [since] = useState(() => yesterday(Date.now()));
   const problems = mine ? problemsSince(mine, since) : null;
   return (
     <Section title="Failed since yesterday" padded={false}>
       <Items
-        items={problems?.map(({ workspace, text, at }) => ({
+        items={problems?.map(({ workspace, text, at, build }, index) => ({
           key: workspace.id + text,
           icon: <CircleAlert aria-hidden="true" />,
           failed: true,
@@ -87,7 +91,8 @@ function Failures({ mine }: { mine: readonly Workspace[] | undefined }) {
           name: workspace.name,
           text: (
             <>
-              {text} <Ago at={at} />
+              <Ago at={at} />: {text}
+              {build && index < EXPLAINED ? <FirstErrors build={build} most={1} /> : null}
             </>
           ),
         }))}

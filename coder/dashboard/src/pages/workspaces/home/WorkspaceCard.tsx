@@ -34,17 +34,19 @@ export function WorkspaceCard({ workspace }: { workspace: Workspace }) {
       <div className="flex items-start gap-3">
         <Avatar name={workspace.template_name} src={workspace.template_icon} square />
         <div className="min-w-0 flex-1">
-          <h3 className="truncate font-semibold">
-            <Link to={home} className="hover:underline">
-              {workspace.name}
-            </Link>
-          </h3>
-          <p className="truncate text-sm text-muted">
-            {workspace.template_display_name || workspace.template_name} · used{" "}
+          <div className="flex flex-wrap items-start justify-between gap-x-3">
+            <h3 className="max-w-full truncate font-semibold">
+              <Link to={home} className="hover:underline">
+                {workspace.name}
+              </Link>
+            </h3>
+            <WorkspaceStatus workspace={workspace} />
+          </div>
+          <p className="text-sm text-muted [overflow-wrap:anywhere]">
+            {workspace.template_display_name || workspace.template_name}&nbsp;· used{" "}
             <Ago at={workspace.last_used_at} />
           </p>
         </div>
-        <WorkspaceStatus workspace={workspace} />
       </div>
       {agent && status === "running" ? (
         <>
@@ -75,7 +77,11 @@ export function WorkspaceCard({ workspace }: { workspace: Workspace }) {
         </div>
       ) : (
         <p className="text-sm text-muted">
-          {status === "running" ? "No agent is connected." : "Nothing to open yet."}
+          {status !== "running"
+            ? "Nothing to open yet."
+            : agentsOf(workspace).length === 0
+              ? "There is nothing to connect to."
+              : "No agent is connected."}
         </p>
       )}
       <div className="mt-auto min-h-7">

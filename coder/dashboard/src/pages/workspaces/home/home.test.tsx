@@ -57,10 +57,14 @@ describe("selection", () => {
       workspace("fine"),
     ];
     expect(
-      problemsSince(mine, yesterday(NOW)).map((item) => [item.workspace.name, item.text]),
+      problemsSince(mine, yesterday(NOW)).map((item) => [
+        item.workspace.name,
+        item.text,
+        item.build,
+      ]),
     ).toEqual([
-      ["script", "A startup script of main failed."],
-      ["new", "no quota"],
+      ["script", "A startup script of main failed.", undefined],
+      ["new", "no quota", "build of new"],
     ]);
   });
 

@@ -30,6 +30,8 @@ export interface Problem {
   workspace: Workspace;
   text: string;
   at: string;
+  /** The failed build, whose log may say more. */
+  build?: string;
 }
 
 /** Failed builds and failed startup scripts since a moment, newest first. */
@@ -37,7 +39,14 @@ export function problemsSince(mine: readonly Workspace[], since: number): Proble
   const problems = mine.flatMap<Problem>((workspace) => {
     const { latest_build: build } = workspace;
     if (build.status === "failed")
-      return [{ workspace, text: build.job.error || "The build failed.", at: build.created_at }];
+      return [
+        {
+          workspace,
+          text: build.job.error || "The build failed.",
+          at: build.created_at,
+          build: build.id,
+        },
+      ];
     if (build.status !== "running") return [];
     return agentsOf(workspace).flatMap((agent) =>
       agent.lifecycle_state === "start_error" || agent.lifecycle_state === "start_timeout"

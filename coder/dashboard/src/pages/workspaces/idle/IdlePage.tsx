@@ -7,6 +7,7 @@ import type { Workspace } from "../../../api/types";
 import { templatePath } from "../../../features/template/paths";
 import { counted, countedAtStart } from "../../../lib/words";
 import { Ago } from "../../../ui/Ago";
+import { ButtonLink } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
 import { Empty } from "../../../ui/Empty";
 import { Failure } from "../../../ui/Failure";
@@ -61,7 +62,11 @@ function Report({ workspaces, now }: { workspaces: readonly Workspace[]; now: nu
   if (idle.length === 0)
     return (
       <div className="rounded-xl border border-line bg-surface">
-        <Empty icon={Clock} title="No workspace is running">
+        <Empty
+          icon={Clock}
+          title="No workspace is running"
+          actions={<ButtonLink to="/workspaces">View workspaces</ButtonLink>}
+        >
           Running workspaces that you may see appear here with the time since their last use.
         </Empty>
       </div>
@@ -173,17 +178,17 @@ function Totals({
       id: "name",
       header: "Name",
       width: "34%",
-      sort: (row) => row.name,
+      sort: (row) => row.label,
       cell: (row) => {
         const schedule = settings?.(row);
-        const namesakes = rows.filter((other) => other.name === row.name).length > 1;
+        const namesakes = rows.filter((other) => other.label === row.label).length > 1;
         return (
           <div className="[overflow-wrap:anywhere]">
             <TextLink
               to={`/workspaces?filter=${encodeURIComponent(row.filter)}`}
               className="text-text"
             >
-              {row.name}
+              {row.label}
             </TextLink>
             {namesakes ? <span className="text-muted"> in {row.organization}</span> : null}
             {schedule ? (

@@ -70,6 +70,7 @@ it("adds up by owner, the largest saving first", () => {
     {
       id: "2",
       name: "ben",
+      label: "ben",
       organization: "",
       filter: "owner:ben status:running",
       running: 1,
@@ -80,6 +81,7 @@ it("adds up by owner, the largest saving first", () => {
     {
       id: "1",
       name: "ana",
+      label: "ana",
       organization: "",
       filter: "owner:ana status:running",
       running: 2,
@@ -87,6 +89,16 @@ it("adds up by owner, the largest saving first", () => {
       hours: 2,
       cost: 2,
     },
+  ]);
+});
+
+it("calls a template what the other pages call it, and finds it by its name", () => {
+  const shown = { template_display_name: "Box with a view" };
+  const [total] = totals(idleOf([workspace("a", 10, shown)]), "template", 8, NOW);
+  expect([total?.label, total?.name, total?.filter]).toEqual([
+    "Box with a view",
+    "box",
+    "template:box organization:crew status:running",
   ]);
 });
 

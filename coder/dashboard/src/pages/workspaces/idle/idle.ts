@@ -37,6 +37,8 @@ export interface Total {
   /** The owner's or the template's id: templates of two organizations may have one name. */
   id: string;
   name: string;
+  /** What the other pages call it. */
+  label: string;
   /** The template's organization; empty for owners. */
   organization: string;
   /** Where its workspaces are listed. */
@@ -49,11 +51,12 @@ export interface Total {
   cost: number;
 }
 
-type Row = Pick<Total, "id" | "name" | "organization" | "filter">;
+type Row = Pick<Total, "id" | "name" | "label" | "organization" | "filter">;
 
 const ownerRow = ({ owner_id: id, owner_name: name }: Workspace): Row => ({
   id,
   name,
+  label: name,
   organization: "",
   filter: `owner:${name} status:running`,
 });
@@ -61,6 +64,7 @@ const ownerRow = ({ owner_id: id, owner_name: name }: Workspace): Row => ({
 const templateRow = (workspace: Workspace): Row => ({
   id: workspace.template_id,
   name: workspace.template_name,
+  label: workspace.template_display_name || workspace.template_name,
   organization: workspace.organization_name,
   filter: `template:${workspace.template_name} organization:${workspace.organization_name} status:running`,
 });
@@ -86,5 +90,5 @@ export function totals(
       cost: total.cost + (hours / 24) * workspace.latest_build.daily_cost,
     });
   }
-  return [...found.values()].sort((a, b) => b.hours - a.hours || a.name.localeCompare(b.name));
+  return [...found.values()].sort((a, b) => b.hours - a.hours || a.label.localeCompare(b.label));
 }

@@ -18,8 +18,8 @@ import { groupEntry, groupName } from "../../../features/person/everyone";
 import { useSettingsWorkspace } from "./SettingsLayout";
 
 const ROLES = [
-  ["use", "Use", "use this workspace’s terminal, SSH and applications"],
-  ["admin", "Admin", "use this workspace, and start, stop and change it"],
+  ["use", "Use", "use its terminal, SSH and applications, start and stop it"],
+  ["admin", "Admin", "use this workspace, change and share it"],
 ] as const;
 
 export function SharingPage() {
@@ -100,7 +100,7 @@ export function SharingPage() {
       {acl.data && !off ? (
         <Section
           title="Access"
-          description="Use: terminal, SSH and applications. Admin: also start, stop and change the workspace."
+          description="Use: terminal, SSH, applications, start and stop. Admin: also change and share it."
         >
           <AccessList
             label="Users and groups"
