@@ -246,7 +246,10 @@ class _Session:
         while True:
             try:
                 messages, buffer = _split_messages(decoder, buffer)
-            except (RecursionError, ValueError):  # nested levels or digits by the thousand: not a terminal client either
+            except (
+                RecursionError,
+                ValueError,
+            ):  # nested levels or digits by the thousand: not a terminal client either
                 scope.cancel()
                 return
             for message in messages:
