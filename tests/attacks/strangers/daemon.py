@@ -41,7 +41,6 @@ class RawServer(FakeServer):
                     await ours.receive_some()  # the daemon's first call
                     for piece in pieces:
                         await ours.send_all(piece)
-                    await trio.sleep(1)
                     await ours.aclose()
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     pass  # the daemon ended the connection first
@@ -63,7 +62,7 @@ class DaemonAttacker:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        config = DaemonConfig(name="daemon", work_dir=self.folder)
+        config = DaemonConfig(name="daemon", work_dir=self.folder, reconnect_first=0.01, retry_first=0.01)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run_daemon, self.server.connect, config, self.executors)
             yield

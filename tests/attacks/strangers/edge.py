@@ -24,7 +24,6 @@ class EdgeAttacker:
     agent_id: str
     token: str
     held: list[socket.socket] = field(default_factory=list)
-    sessions: int = 0
 
     def run(self, one: Kind) -> bytes:
         app = self.app
@@ -56,7 +55,7 @@ class EdgeAttacker:
         data = data.replace(b"HOST", self.host.encode()).replace(b"PORTs", b"%ds" % self.app.port)
         data = data.replace(b"host", self.host.upper().encode())  # "HOST" in the other case
         data = data.replace(b"apps.test", self.host.partition(".")[2].encode())
-        session = b"00000000-0000-4000-8000-%012d" % self.sessions
+        session = b"00000000-0000-4000-8000-000000000077"
         return (
             data.replace(b"AGENT", self.agent_id.encode())
             .replace(b"SESSION", session)
@@ -64,10 +63,9 @@ class EdgeAttacker:
         )
 
     def _send(self, *pieces: bytes, then: str = "read") -> bytes:
-        return send(connect(self.address), [self._filled(piece) for piece in pieces], then, self.held)
+        return send(connect(self.address), [self._filled(piece) for piece in pieces], then, self.held, first=5.0)
 
     def _switched(self, request: bytes, one: Kind) -> bytes:
-        self.sessions += 1
         stream = connect(self.address)
         stream.sendall(self._filled(request))
         answer = stream.recv(65536)

@@ -98,7 +98,7 @@ class Judge:
     def _logs(self) -> list[Path]:
         return sorted(self.place.server.folder.glob("*.log"))
 
-    def measure_undisturbed(self, seconds: float = 3.0) -> None:
+    def measure_undisturbed(self, seconds: float = 1.0) -> None:
         with self._victim().asking() as victim:
             time.sleep(seconds)
         self.undisturbed = percentile(victim.waits, 0.95)
@@ -111,6 +111,7 @@ class Judge:
 
     def group(self, name: str, tries: int, attack: Callable[[], None]) -> None:
         """Run one group and judge it."""
+        self.measure_undisturbed()
         before, files = self.state(), self.place.temporary_files()
         with self._victim().asking() as victim:
             attack()

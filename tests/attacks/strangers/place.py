@@ -1,4 +1,4 @@
-"""The deployment that is attacked: a server of several processes, an agent, a workspace proxy, and a hostile application.
+"""The deployment that is attacked: a server of several processes, an agent, a workspace proxy, a hostile application.
 
     with open_place() as place:
         place.pids()            # every process by name
@@ -45,7 +45,8 @@ class HostileApp:
     "close, reset, or hold (until the peer ends)."
     repeat: int = 1
     "How often the last piece is sent."
-    stopped: bool = False
+    received: list[bytes] = field(default_factory=list)
+    "Beginnings of the requests."
     listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0), backlog=256))
 
     def __post_init__(self) -> None:
@@ -64,7 +65,7 @@ class HostileApp:
         stream.settimeout(10)
         with contextlib.suppress(OSError), stream:
             if self.then != "first":
-                stream.recv(65536)
+                self.received.append(stream.recv(65536))
             for piece in self.pieces[:-1]:
                 stream.sendall(piece)
             for _ in range(self.repeat):
@@ -147,8 +148,13 @@ def read_all(stream: socket.socket, limit: int = 1 << 22) -> bytes:
     return data
 
 
-def send(stream: socket.socket, pieces: Sequence[bytes], then: str, held: list[socket.socket]) -> bytes:
-    """Send pieces and end as `then` of a kind says; return the answer, with `HANGS` behind it if no end followed."""
+def send(
+    stream: socket.socket, pieces: Sequence[bytes], then: str, held: list[socket.socket], *, first: float = QUIET
+) -> bytes:
+    """Send pieces and end as `then` of a kind says; return the answer, with `HANGS` behind it if no end followed.
+
+    `first` are the seconds that an answer's first byte may take.
+    """
     try:
         for piece in pieces:
             stream.sendall(piece)
@@ -166,8 +172,12 @@ def send(stream: socket.socket, pieces: Sequence[bytes], then: str, held: list[s
     with stream:
         if then == "close":
             return b""
+        stream.settimeout(first)
+        answer = b""
+        with contextlib.suppress(OSError):
+            answer = stream.recv(65536)
         stream.settimeout(QUIET)
-        answer = read_all(stream)
+        answer += read_all(stream)
         with contextlib.suppress(OSError):
             stream.shutdown(socket.SHUT_WR)
         stream.settimeout(LAST)
