@@ -46,6 +46,8 @@ def forwarded(place: Place) -> Iterator[dict[str, int]]:
 class AgentAttacker:
     ports: dict[str, int]
     held: list[socket.socket] = field(default_factory=list)
+    sessions: int = 0
+    "Channels that were opened for tries."
 
     def run(self, one: Kind) -> bytes:
         if one.stage in PORTS:
@@ -71,7 +73,7 @@ class AgentAttacker:
 
     def _client(self) -> Any:
         options = {"username": "u", "known_hosts": None, "config": None, "client_keys": None, "agent_path": None}
-        return asyncssh.connect("127.0.0.1", self.ports["ssh"], **options)  # type: ignore[arg-type]
+        return asyncssh.connect("127.0.0.1", self.ports["ssh"], **options)
 
     async def _packets(self, one: Kind) -> None:
         with contextlib.suppress(asyncssh.Error, OSError):
@@ -89,8 +91,9 @@ class AgentAttacker:
     async def _session(self, client: Any, one: Kind) -> None:
         # Opened without the shell or command that the library's own methods request at once.
         loop = asyncio.get_running_loop()
-        channel = asyncssh.SSHClientChannel(client, loop, None, "strict", 1 << 21, 1 << 15)  # type: ignore[arg-type]
+        channel = asyncssh.SSHClientChannel(client, loop, "strict", None, "strict", 1 << 21, 1 << 15)
         await channel._open(b"session")
+        self.sessions += 1
         channel._session = asyncssh.SSHClientSession()
         number = channel._send_chan.to_bytes(4, "big")  # type: ignore[union-attr]
         for piece in one.pieces:

@@ -22,6 +22,9 @@ SPARE_DESCRIPTORS = 6
 SPARE_MEMORY = 24 << 20
 TRACE = re.compile(r"^\s*(?:\||\+)?\s*(?:Traceback \(most recent|\+ Exception Group)", re.MULTILINE)
 
+DEFECT = re.compile(r"a connection failed|a job crashed|stale UNIX socket|never awaited|Exception ignored")
+"""Lines of processes that met what they did not expect."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -145,6 +148,8 @@ class Judge:
                 log.seek(self._seen.get(path, 0))
                 text = log.read().decode(errors="replace")
             self._seen[path] = self._seen.get(path, 0) + len(text.encode(errors="replace"))
+            if DEFECT.search(text):
+                self.findings.append(f"{name}: a defect in {path.name}: {text[-1500:]}")
             if TRACE.search(text):
                 self.findings.append(f"{name}: a traceback in {path.name}: {text[-1500:]}")
             self.search(f"{name}: {path.name}", text)

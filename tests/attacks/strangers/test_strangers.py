@@ -7,6 +7,7 @@ waiting time, processes, logs, descriptors, memory and files, and prints the tab
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -91,6 +92,21 @@ def test_command_server_survives_strange_requests() -> None:
         assert (attacker.folder / "log").read_text() == ""
 
 
+def test_caller_sees_no_traceback_of_worker(tmp_path: Path) -> None:
+    """A file mask of 32 bits fails after the caller's standard error was taken over."""
+    errors = tmp_path / "errors"
+    with cli_driver.open_attacker() as attacker, socket.socket(socket.AF_UNIX) as channel:
+        channel.connect(str(attacker.path))
+        read, write = os.pipe()
+        folder = os.open("/", os.O_RDONLY)
+        with errors.open("wb") as file:
+            socket.send_fds(channel, [cli.request(mask=0xFFFFFFFF)], [*[file.fileno()] * 3, folder, read])
+            assert channel.recv(100) == b""
+        for number in (folder, read, write):
+            os.close(number)
+    assert errors.read_bytes() == b""
+
+
 def test_commands_survive_hostile_server() -> None:
     with cli_driver.open_attacker() as attacker:
         for one in sample([one for one in cli.KINDS if one.stage == "answer"], 40):
@@ -172,6 +188,7 @@ def test_every_try_at_agent(place: Place, judge: Judge) -> None:
 
             judge.group(group, len(kinds), attack)
             judged(judge, "agent", group, len(kinds))
+        assert attacker.sessions == sum(one.stage == "session" for one in agent.KINDS)
 
 
 @pytest.mark.soak

@@ -7,6 +7,7 @@ victim that is connected.
 from __future__ import annotations
 
 from struct import pack
+from typing import Any
 
 from tests.attacks.strangers.kinds import Kind, kind
 
@@ -145,7 +146,7 @@ def _logins() -> list[Kind]:
 
 def _clients() -> list[Kind]:
     group, send = "packets of a client", frame(4, OTHER + b"x")
-    raw = [
+    raw: list[tuple[Any, ...]] = [
         ("to itself", frame(4, OWN + b"x") * 50),
         ("to a key of zeros", frame(4, bytes(32) + b"x")),
         ("to 2,000 different keys", b"".join(frame(4, n.to_bytes(32, "big") + b"x") for n in range(2000))),
