@@ -62,7 +62,15 @@ class DaemonAttacker:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        config = DaemonConfig(name="daemon", work_dir=self.folder, reconnect_first=0.01, retry_first=0.01)
+        # Otherwise each hostile connection makes the daemon wait longer before the next one.
+        config = DaemonConfig(
+            name="daemon",
+            work_dir=self.folder,
+            reconnect_first=0.01,
+            reconnect_last=0.05,
+            retry_first=0.01,
+            retry_last=0.05,
+        )
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run_daemon, self.server.connect, config, self.executors)
             yield

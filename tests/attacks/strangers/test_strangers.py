@@ -77,7 +77,7 @@ async def test_hostile_servers_do_not_stop_daemon(tmp_path: Path) -> None:
     server = RawServer()
     attacker = DaemonAttacker(server, {"echo": EchoExecutor()}, tmp_path)
     async with attacker.running():
-        for one in sample(rpc.KINDS, 25):
+        for one in sample(rpc.KINDS, 30):
             await attacker.raw(one)
         for made in jobs.ECHO["states"].values():
             await attacker.run(made())
@@ -86,7 +86,7 @@ async def test_hostile_servers_do_not_stop_daemon(tmp_path: Path) -> None:
 
 def test_command_server_survives_strange_requests() -> None:
     with cli_driver.open_attacker() as attacker:
-        for one in sample([one for one in cli.KINDS if one.stage != "answer"], 6):
+        for one in sample([one for one in cli.KINDS if one.stage != "answer"], 20):
             assert attacker.run(one) == "", one.title
         assert attacker.works()
         assert (attacker.folder / "log").read_text() == ""
@@ -109,7 +109,7 @@ def test_caller_sees_no_traceback_of_worker(tmp_path: Path) -> None:
 
 def test_commands_survive_hostile_server() -> None:
     with cli_driver.open_attacker() as attacker:
-        for one in sample([one for one in cli.KINDS if one.stage == "answer"], 40):
+        for one in sample([one for one in cli.KINDS if one.stage == "answer"], 100):
             assert attacker.run(one) == "", one.title
 
 
