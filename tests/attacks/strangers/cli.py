@@ -14,8 +14,10 @@ import time
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
+from coder.cli.core.command import load
 from tests.attacks.strangers.kinds import Kind
 from tests.attacks.strangers.place import HostileApp, reset
 from tests.attacks.strangers.tables.cli import IDENTITY
@@ -218,6 +220,10 @@ served.serve(main, lambda words: " ".join(words))
 @contextlib.contextmanager
 def open_attacker() -> Iterator[CliAttacker]:
     """A command server of these sources, whose standard error is a file `log`."""
+    for module in ("coder.cli.main", "coder.net.blocking", "coder.net.blocking_http", "coder.cli.ui.error_output"):
+        import_module(module)  # once here instead of in each forked process
+    for command in ("whoami", "users show"):
+        load(command)
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="coder-test-") as name:
         folder = Path(name)
         path = folder / "sock"
