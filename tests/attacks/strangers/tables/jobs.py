@@ -239,7 +239,7 @@ TERRAFORM: dict[str, Make] = {
         'terraform {\n backend "http" { address = "http://127.0.0.1:9/x" }\n}\n' + _PLAIN
     ),
     "a backend in a file": _terraform(
-        'terraform {\n backend "local" { path = "/tmp/coder-stolen.tfstate" }\n}\n' + _PLAIN
+        'terraform {\n backend "local" { path = "elsewhere.tfstate" }\n}\n' + _PLAIN
     ),
     "cloud": _terraform('terraform {\n cloud {\n organization = "x"\n }\n}\n'),
     "module outside": _terraform('module "a" { source = "../../../../etc" }'),
@@ -278,8 +278,8 @@ TERRAFORM: dict[str, Make] = {
     "prints zeros": _terraform(_running("head -c 2000000 /dev/zero"), "workspace_build"),
     "prints lines of JSON": _terraform(_running('echo \'{\\"@message\\":7,\\"@level\\":[]}\''), "workspace_build"),
     "prints escape sequences": _terraform(_running("printf '\\\\033]0;x\\\\007'"), "workspace_build"),
-    "leaves a process behind": _terraform(_running("sleep 4321 >/dev/null 2>&1 &"), "workspace_build"),
-    "leaves a process of a new session": _terraform(_running("setsid sleep 4322 >/dev/null 2>&1 &"), "workspace_build"),
+    "leaves a process behind": _terraform(_running("sleep 21 >/dev/null 2>&1 &"), "workspace_build"),
+    "leaves a process of a new session": _terraform(_running("setsid sleep 22 >/dev/null 2>&1 &"), "workspace_build"),
     "kills its parent": _terraform(_running("kill -9 $PPID"), "workspace_build"),
     "deletes its folder": _terraform(_running("rm -rf ../../template"), "workspace_build"),
     "makes its folder unreadable": _terraform(_running("chmod 0 ."), "workspace_build"),
