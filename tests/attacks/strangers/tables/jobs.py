@@ -238,9 +238,7 @@ TERRAFORM: dict[str, Make] = {
     "a backend elsewhere": _terraform(
         'terraform {\n backend "http" { address = "http://127.0.0.1:9/x" }\n}\n' + _PLAIN
     ),
-    "a backend in a file": _terraform(
-        'terraform {\n backend "local" { path = "elsewhere.tfstate" }\n}\n' + _PLAIN
-    ),
+    "a backend in a file": _terraform('terraform {\n backend "local" { path = "elsewhere.tfstate" }\n}\n' + _PLAIN),
     "cloud": _terraform('terraform {\n cloud {\n organization = "x"\n }\n}\n'),
     "module outside": _terraform('module "a" { source = "../../../../etc" }'),
     "module that is itself": _terraform('module "a" { source = "./" }'),
