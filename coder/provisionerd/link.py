@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
+from coder.provisionerd.archive import MAX_BYTES
 from coder.provisionerd.config import DaemonConfig
 from coder.rpc.calls import Received
 from coder.rpc.errors import UNAVAILABLE, RpcClosed, RpcError
@@ -150,6 +151,8 @@ class Link:
                         raise RpcError(0, part.error.error)
                     if part.HasField("chunk_piece"):
                         received += part.chunk_piece.data
+                    if len(received) > MAX_BYTES:
+                        raise RpcError(0, f"the module files are larger than {MAX_BYTES >> 20} MiB")
         return bytes(received)
 
 

@@ -60,7 +60,9 @@ def _forms(secret: str) -> Iterator[str]:
         if escaped != text:
             yield escaped
     if len(secret) >= MIN_SECRET:
-        yield base64.b64encode(secret.encode()[:_MAX_LENGTH]).decode().rstrip("=")
+        # A state may contain half a surrogate pair, which no strict encoder accepts.
+        encoded = secret.encode("utf-8", "surrogatepass")[:_MAX_LENGTH]
+        yield base64.b64encode(encoded).decode().rstrip("=")
 
 
 def job_secrets(acquired: pd.AcquiredJob) -> Iterator[str]:
@@ -87,7 +89,7 @@ def state_secrets(state: bytes) -> Iterator[str]:
     """
     try:
         document: Json = json.loads(state) if state else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     for resource in map(as_object, as_list(as_object(document).get("resources"))):
         is_ours = as_text(resource.get("type")).startswith("coder_")
@@ -105,11 +107,14 @@ def _first_step(path: Json) -> str:
 
 
 def _texts_in(value: Json) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts_in(item)
+    """Yield the texts of a value, nested as deeply as the parser allows: no recursion, which would end before it."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict | list):
+            waiting += item.values() if isinstance(item, dict) else item
 
 
 def sensitive_values(values: Iterable[pb.VariableValue]) -> Iterator[str]:

@@ -126,7 +126,7 @@ def _planned(plan: bytes, secrets: Redactor) -> pd.PlannedChanges | None:
     """Return the changes of a plan; None when the executor sent no plan: unknown changes are not "no changes"."""
     try:
         document = as_object(json.loads(plan)) if plan else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     # Terraform leaves the changes out of a plan without any; an executor that plans nothing has neither.
     return planned_changes(document, secrets) if document.keys() & {"resource_changes", "planned_values"} else None

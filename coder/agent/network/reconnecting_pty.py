@@ -246,7 +246,10 @@ class _Session:
         while True:
             try:
                 messages, buffer = _split_messages(decoder, buffer)
-            except RecursionError:  # thousands of nested levels: not a terminal client either
+            except (
+                RecursionError,
+                ValueError,
+            ):  # nested levels or digits by the thousand: not a terminal client either
                 scope.cancel()
                 return
             for message in messages:
@@ -301,7 +304,7 @@ def _input_bytes(text: str) -> bytes:
 
 
 def _split_messages(decoder: json.JSONDecoder, buffer: str) -> tuple[list[JsonObject], str]:
-    """Return the complete JSON objects at the front of `buffer`, and the rest. Raises RecursionError."""
+    """Return the complete JSON objects at the front of `buffer`, and the rest. Raises RecursionError, ValueError."""
     objects: list[JsonObject] = []
     at = 0  # the text is cut once: it may be thirty thousand objects of two letters
     while (start := _skip_space(buffer, at)) < len(buffer):

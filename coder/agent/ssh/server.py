@@ -44,6 +44,12 @@ def _has_aes() -> bool:
         return True  # not Linux: machines sold with other systems have them
 
 
+_INVALID = (asyncssh.packet.PacketDecodeError, UnicodeDecodeError)
+"""Errors of the library, beside its own, for packets before the login that are cut short or no text."""
+_MAX_SOCKET_PATH = 107
+"""Bytes of `sun_path` without the final zero; the least of all systems is 103, which then refuse it themselves."""
+
+
 class SshService:
     """SSH server for streams. Must run inside a trio-asyncio loop."""
 
@@ -87,13 +93,13 @@ class SshService:
                 nursery.start_soon(transport.pump)
                 await aio_as_trio(self._run_connection)(transport)
                 nursery.cancel_scope.cancel()
-        except* (asyncssh.Error, OSError, ConnectionError, trio.BrokenResourceError) as group:
+        except* (asyncssh.Error, *_INVALID, OSError, ConnectionError, trio.BrokenResourceError) as group:
             log.debug("ssh connection ended", error=group.exceptions[0])
 
     async def _run_connection(self, transport: StreamTransport) -> None:
         try:
             connection = await asyncssh.connect_reverse("overlay", 22, tunnel=transport, options=self._options)
-        except (asyncssh.Error, OSError):
+        except (asyncssh.Error, *_INVALID, OSError):
             self._state.counters.count("agent_ssh_server_failed_connections_total")
             raise
         try:
@@ -126,4 +132,7 @@ class _Policy(asyncssh.SSHServer):
         return not self._state.block_local_forwarding
 
     def unix_server_requested(self, listen_path: str) -> bool:
-        return not self._state.block_reverse_forwarding
+        # asyncio prints a path that no socket can have to standard error, whatever characters it contains.
+        size = len(listen_path.encode("utf-8", "surrogateescape"))
+        is_possible = 0 < size <= _MAX_SOCKET_PATH and listen_path.isprintable()
+        return is_possible and not self._state.block_reverse_forwarding

@@ -38,7 +38,7 @@ def run(channel: socket.socket, identity: str, main: Main, name_of: Callable[[Se
         if channel.recv(1) != b"G":
             return 0  # the launcher already runs the command itself
         channel.settimeout(None)
-    except (BadRequestError, OSError, ValueError):
+    except (BadRequestError, OSError, ValueError, OverflowError):
         return 0  # no reply: the launcher runs the command itself
     code = _finish(main, words)
     try:

@@ -24,7 +24,7 @@ def read_state(path: Path) -> bytes:
     try:
         state = path.read_bytes()
         json.loads(state)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return b""
     return state
 

@@ -13,13 +13,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import trio
 
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.exception_groups import single_failure
+from coder.base.json_types import as_list, as_object, as_text
 from coder.base.log import get_logger
 from coder.base.threads import in_thread_or_here
 from coder.domain.agents.init_scripts import PLATFORMS, init_script
@@ -215,7 +216,8 @@ class _TerraformSession:
 
     def _downloaded_modules(self, complete: pb.InitComplete) -> list[str]:
         """Return the directories of modules that are not part of the template itself."""
-        return [module.dir for module in complete.modules if module.dir.startswith(_DOWNLOADED)]
+        folders = [module.dir for module in complete.modules if module.dir.startswith(_DOWNLOADED)]
+        return [folder for folder in folders if ".." not in PurePosixPath(folder).parts]
 
     def _upstream(self) -> bool:
         return self._executor.config.provider != "builtin"
@@ -241,13 +243,17 @@ class _TerraformSession:
         path = self._folder / ".terraform" / "modules" / "modules.json"
         if not path.is_file():
             return
-        modules = [module for module in json.loads(path.read_bytes()).get("Modules", []) if module.get("Key")]
+        try:
+            listed = as_list(as_object(json.loads(path.read_bytes())).get("Modules"))
+        except (ValueError, RecursionError):  # the archive's own file, which Terraform did not have to write
+            listed = []
+        modules = [module for module in map(as_object, listed) if module.get("Key")]
         for module in modules:
             complete.modules.add(
-                source=module.get("Source", ""),
-                version=module.get("Version", ""),
-                key=module["Key"],
-                dir=module.get("Dir", ""),
+                source=as_text(module.get("Source")),
+                version=as_text(module.get("Version")),
+                key=as_text(module["Key"]),
+                dir=as_text(module.get("Dir")),
             )
         if request.omit_module_files:
             return

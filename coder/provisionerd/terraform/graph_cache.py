@@ -60,5 +60,5 @@ def _addresses(state: bytes) -> set[str]:
             for resource in resources
             if resource.get("mode") == "managed"
         }
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {"\x00"}  # unreadable: no graph names that

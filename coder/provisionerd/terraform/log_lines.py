@@ -39,7 +39,7 @@ def read_line(raw: bytes) -> tuple[JsonObject | None, str]:
     if text.startswith("{"):
         try:
             value = json.loads(raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None, text
         if isinstance(value, dict) and "@message" in value:
             return value, ""

@@ -14,17 +14,19 @@ import pytest
 import trio
 import trio.testing
 
+from coder.provisionerd import link
 from coder.provisionerd.config import DaemonConfig
 from coder.provisionerd.executors.contract import read_state
 from coder.provisionerd.executors.echo import EchoExecutor
 from coder.provisionerd.redact import REPLACEMENT, Redactor
 from coder.provisionerd.terraform import stage
 from coder.provisionerd.terraform.provider.provider import TerraformProvider
+from coder.rpc.errors import RpcError
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 from coder.rpc.proto.provisionerd_pb2 import FailedJob
 from tests.kit.provisioners.scripted_job_server import FakeServer, echo_archive, running_daemon
-from tests.unit.provisionerd.executors.test_terraform import HEAD, World, building, running
+from tests.unit.provisionerd.executors.test_terraform import HEAD, World, building, importing, running
 
 ECHO = {"echo": EchoExecutor()}
 
@@ -44,6 +46,55 @@ def test_secrets_are_hidden_in_every_form() -> None:
     assert redactor.clean("-----BEGIN KEY-----") == "-----BEGIN KEY-----"
     redactor.add(["longer-" + secret])
     assert redactor.clean("longer-" + secret) == REPLACEMENT
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        pytest.param("[" * 50_000 + "]" * 50_000, id="nested-beyond-the-parser"),
+        pytest.param("[" * 900 + "]" * 900, id="nested-within-the-parser"),
+        pytest.param('"\\ud800abcdefgh"', id="half-a-surrogate-pair"),
+    ],
+)
+async def test_odd_states_do_not_end_daemon(autojump_clock: trio.abc.Clock, tmp_path: Path, token: str) -> None:
+    server = FakeServer()
+    job = pd.AcquiredJob(job_id="preview", provisioner="echo", template_source_archive=echo_archive())
+    state = f'{{"resources":[{{"type":"coder_agent","instances":[{{"attributes":{{"token":{token}}}}}]}}]}}'
+    job.template_dry_run.CopyFrom(pd.AcquiredJob.TemplateDryRun(state=state.encode(), preview=True))
+    server.post(job)
+    server.post(pd.AcquiredJob(job_id="next", provisioner="echo", template_source_archive=echo_archive()))
+    async with running_daemon(server, DaemonConfig(name="d", work_dir=tmp_path), ECHO):
+        await server.wait_ended(2)
+    assert [ended.job_id for ended in server.ended] == ["preview", "next"]
+
+
+@pytest.mark.parametrize("listed", ["[]", "[" * 50_000, '{"Modules":[7]}', '{"Modules":7}', "x"])
+async def test_own_module_lists_are_no_crash(world: World, listed: str) -> None:
+    files = {"main.tf": 'output "a" { value = 1 }\n', ".terraform/modules/modules.json": listed}
+    ended = await world.run(importing(files))
+    assert "internal error" not in getattr(ended, "error", "")
+
+
+async def test_module_folders_stay_inside_template(world: World, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/secret").write_text("of another job")
+    folder = ".terraform/modules/../../../../../outside"
+    files = {"main.tf": 'output "a" { value = 1 }\n'}
+    files[".terraform/modules/modules.json"] = json.dumps({"Modules": [{"Key": "a", "Source": "x", "Dir": folder}]})
+    await world.run(importing(files))
+    assert not any(b"of another job" in upload for upload in world.server.uploads)
+
+
+async def test_endless_module_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "MAX_BYTES", 1000)
+    server = FakeServer(module_files=bytes(1001))
+    connected = link.Link(DaemonConfig(name="d", work_dir=tmp_path))
+    async with server.connect() as session:
+        connected.set_session(session)
+        with pytest.raises(RpcError, match="the module files are larger than"):
+            await connected.download("file")
+        monkeypatch.setattr(link, "MAX_BYTES", 1001)
+        assert len(await connected.download("file")) == 1001
 
 
 async def test_secrets_are_kept_out_of_logs(autojump_clock: trio.abc.Clock, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ def resources_of_state_file(data: bytes) -> list[ResourceInstance]:
     """Return the resources. Raises ExtractError for data that is not a state of version 4."""
     try:
         state = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ExtractError("the terraform state is not JSON") from error
     if not isinstance(state, dict) or state.get("version") != 4:
         raise ExtractError("the terraform state has an unknown format")
