@@ -154,7 +154,7 @@ def _request(
 ) -> JsonObject:
     """Return the request.
 
-    At a terminal, prompt for missing required values; of a base and modules that were chosen by prompt, for every value.
+    At a terminal, prompt for missing required values; if base or modules were chosen by prompt, for all their values.
     """
     values = _module_values(options.module_variable)
     ids = list(dict.fromkeys([*options.module, *values]))
