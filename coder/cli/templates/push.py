@@ -27,6 +27,7 @@ from coder.cli.declarations.templates.push import (
 )
 from coder.cli.provisioning.no_provisioner import handle_no_provisioner
 from coder.cli.templates.builder import asks_builder, print_next_step, run_builder
+from coder.cli.templates.ended_rollouts import note_ended_rollout
 from coder.cli.templates.examples import examples, unpack_example
 from coder.cli.templates.push_source import source_of
 from coder.cli.templates.template_variables import variable_values
@@ -169,7 +170,8 @@ def _finish_push(
         sys.stdout.write(f"  coder create --template={name} [workspace name]\n\n")
         return
     if invocation.options.activate:
-        client.request("PATCH", f"/api/v2/templates/{template.id}/versions", json={"id": version.id})
+        with note_ended_rollout(client, template):
+            client.request("PATCH", f"/api/v2/templates/{template.id}/versions", json={"id": version.id})
     sys.stdout.write(f"Updated version at {api_time(version.created_at)}!\n")
 
 
