@@ -9,9 +9,14 @@ const FIRST = ["/src/main.tsx", "/src/pages/workspaces/WorkspacesPage.tsx"];
 /** Modules of some hundred bytes that many pages import. */
 const SMALL = /\/lucide-react\/dist\/esm\/icons\/|\/src\/(?:lib|api)\//;
 
+/** Menus and panels, and what they are positioned with: loaded after the first page, which needs the rest of the library. */
+const OVERLAYS = /\/node_modules\/(?:@radix-ui|@floating-ui)\/|\/src\/ui\/overlay\/[A-Z]/;
+
 const ICON = /\/lucide-react\/dist\/esm\/icons\/([^/]+)\.m?js$/;
 const ICON_INDEX = /\/lucide-react\/dist\/esm\/lucide-react\.m?js$/;
 const ICON_EXPORT = /export\s*\{([^}]*)\}\s*from\s*["']\.\/icons\/([^"']+)\.m?js["']/g;
+const PARTS_INDEX = /\/radix-ui\/dist\/index\.m?js$/;
+const PARTS_IMPORT = /import\s*\{([^}]*)\}\s*from\s*["']radix-ui["']/g;
 const ICON_IMPORT = /import\s*\{([^}]*)\}\s*from\s*["']lucide-react["']/g;
 
 /** Return Rollup's `manualChunks` function: the name of a module's chunk, or nothing to leave it to Rollup. */
@@ -27,6 +32,8 @@ export function chunkNames(): Rollup.GetManualChunk {
     icons ??= iconFiles(first, getModuleInfo);
     const icon = ICON.exec(id)?.[1];
     if (icon === undefined ? first.has(id) : icons.has(icon)) return "first";
+    // Without a name of its own, Rollup adds it to the chunk of the package's index.
+    if (OVERLAYS.test(id)) return "overlays";
     return SMALL.test(id) ? "small" : undefined;
   };
 }
@@ -34,12 +41,30 @@ export function chunkNames(): Rollup.GetManualChunk {
 function staticImports(roots: string[], getModuleInfo: Rollup.GetModuleInfo): Set<string> {
   const found = new Set<string>();
   const waiting = [...roots];
-  for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
-    if (found.has(id)) continue;
+  const parts: string[] = [];
+  const add = (id: string) => {
     found.add(id);
-    waiting.push(...(getModuleInfo(id)?.importedIds ?? []));
+    const { importedIds = [], code = "" } = getModuleInfo(id) ?? {};
+    if (PARTS_INDEX.test(id)) return parts.push(...importedIds);
+    const names = [...(code ?? "").matchAll(PARTS_IMPORT)].flatMap(([, list = ""]) =>
+      list.split(","),
+    );
+    for (const folder of names.map(partFolder)) wanted.add(folder);
+    return waiting.push(...importedIds);
+  };
+  const wanted = new Set<string>();
+  const isWanted = (id: string) => [...wanted].some((folder) => id.includes(folder));
+  while (waiting.length > 0) {
+    for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) if (!found.has(id)) add(id);
+    waiting.push(...parts.filter((id) => !found.has(id) && isWanted(id)));
   }
   return found;
+}
+
+/** Return the folder of a component, of an entry in an import's list: that of `DropdownMenu as Menu` is react-dropdown-menu. */
+function partFolder(entry: string): string {
+  const name = entry.split(" as ")[0]?.trim() ?? "";
+  return `/@radix-ui/react-${name.replace(/(?<=[a-z])(?=[A-Z])/g, "-").toLowerCase()}/`;
 }
 
 /** Return the file names of the icons that modules import: the package's index imports all of them. */

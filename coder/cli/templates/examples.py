@@ -22,15 +22,21 @@ def examples() -> dict[str, Example]:
 
 def unpack_example(ident: str, directory: Path) -> None:
     """Write an example's files. Raise CoderError rather than overwrite a file."""
-    example = examples()[ident]
-    with tarfile.open(fileobj=io.BytesIO(example.archive)) as tar:
-        names = [member.name for member in tar.getmembers()]
-        existing = [name for name in names if (directory / name).exists()]
-        if existing:
-            raise CoderError(
-                "exists",
-                f"{directory} already holds {', '.join(existing)}",
-                "Choose another directory, or remove them.",
-            )
-        directory.mkdir(parents=True, exist_ok=True)
-        extract_all(tar, directory)
+    unpack_new_files(examples()[ident].archive, directory)
+
+
+def unpack_new_files(archive: bytes, directory: Path) -> None:
+    """Write the files of a tar. Raise CoderError rather than overwrite a file, and for a damaged archive."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            existing = [member.name for member in tar if not member.isdir() and (directory / member.name).exists()]
+            if existing:
+                raise CoderError(
+                    "exists",
+                    f"{directory} already holds {', '.join(existing)}",
+                    "Choose another directory, or remove them.",
+                )
+            directory.mkdir(parents=True, exist_ok=True)
+            extract_all(tar, directory)
+    except tarfile.TarError as error:
+        raise CoderError("bad_archive", f"the archive of the template cannot be read: {error}") from error

@@ -26,6 +26,8 @@ from coder.cli.declarations.templates.push import (
     TemplatesPushOptions,
 )
 from coder.cli.provisioning.no_provisioner import handle_no_provisioner
+from coder.cli.templates.builder import asks_builder, print_next_step, run_builder
+from coder.cli.templates.ended_rollouts import note_ended_rollout
 from coder.cli.templates.examples import examples, unpack_example
 from coder.cli.templates.push_source import source_of
 from coder.cli.templates.template_variables import variable_values
@@ -41,7 +43,9 @@ from coder.net.errors import HttpError
 
 @implements(INIT)
 def _init(invocation: Invocation[TemplatesInitOptions]) -> int:
-    """Write a bundled example. This works without a server: the examples are package data."""
+    """Write a bundled example, which works without a server: the examples are package data; or a composed template."""
+    if asks_builder(invocation.options):
+        return run_builder(invocation)
     known = examples()
     ident = invocation.options.id
     target = Path(invocation.args[0]) if invocation.args else None
@@ -54,8 +58,7 @@ def _init(invocation: Invocation[TemplatesInitOptions]) -> int:
         raise CoderError("no_example", f"template {quoted(ident)} not found", f"Known: {', '.join(known)}")
     directory = target or Path(ident)
     unpack_example(ident, directory)
-    sys.stdout.write(f"Extracting {ident} to ./{directory}...\nCreate your template by running:\n\n")
-    sys.stdout.write(f"  cd {directory} && coder templates push\n\n")
+    print_next_step(ident, directory)
     return 0
 
 
@@ -167,7 +170,8 @@ def _finish_push(
         sys.stdout.write(f"  coder create --template={name} [workspace name]\n\n")
         return
     if invocation.options.activate:
-        client.request("PATCH", f"/api/v2/templates/{template.id}/versions", json={"id": version.id})
+        with note_ended_rollout(client, template):
+            client.request("PATCH", f"/api/v2/templates/{template.id}/versions", json={"id": version.id})
     sys.stdout.write(f"Updated version at {api_time(version.created_at)}!\n")
 
 

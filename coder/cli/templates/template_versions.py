@@ -25,6 +25,7 @@ from coder.cli.declarations.templates.template_versions import (
     TemplatesVersionsPromoteOptions,
 )
 from coder.cli.declarations.templates.templates import TemplatesDeleteOptions
+from coder.cli.templates.ended_rollouts import note_ended_rollout
 from coder.cli.templates.pickers import ask_template, ask_version
 from coder.cli.templates.template_settings import find_template
 from coder.cli.ui.choices import is_interactive
@@ -71,7 +72,7 @@ def _promote(invocation: Invocation[TemplatesVersionsPromoteOptions]) -> int:
     name = invocation.options.template or ask_template(client, organization_of(invocation, client).id)
     template = find_template(invocation, client, name, "get template by name")
     version = _by_name(client, template, invocation.options.template_version or ask_version(client, template))
-    with add_action_to_errors("update active template version"):
+    with add_action_to_errors("update active template version"), note_ended_rollout(client, template):
         client.request("PATCH", f"/api/v2/templates/{template.id}/versions", json={"id": version.id})
     sys.stdout.write(f'Successfully promoted version "{version.name}" to active for template "{name}"\n')
     return 0

@@ -1,27 +1,15 @@
 """Templates of notifications: ids, names, groups and links are upstream's, the words are ours.
 
-Clients know a template by its id (preferences, inbox). `notification_texts.py` fills in the words.
+`own_templates.py` adds those of events that upstream lacks. Clients know a template by its id (preferences, inbox).
+`notification_texts.py` fills in the words.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from uuid import UUID
 
-
-@dataclass(frozen=True, slots=True)
-class MessageTemplate:
-    id: UUID
-    name: str
-    group: str
-    title: str
-    body: str
-    "Markdown."
-    actions: str = "[]"
-    "JSON: a list of `{label, url}`."
-    enabled_by_default: bool = True
-    kind: str = "system"
-
+from coder.domain.notifications.message_template import MessageTemplate
+from coder.domain.notifications.own_templates import OWN
 
 ONE_TIME_PASSCODE = UUID("62f86a30-2330-4b61-a26d-311ff3b608cf")
 PREBUILD_FAILURE_LIMIT = UUID("414d9331-c1fc-4761-b40c-d1f4702279eb")
@@ -463,4 +451,5 @@ TEMPLATES: tuple[MessageTemplate, ...] = (
         body="{{.Labels.custom_message}}",
         kind="custom",
     ),
+    *OWN,
 )

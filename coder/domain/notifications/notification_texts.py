@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from urllib.parse import quote_plus
 from uuid import UUID
 
-from coder.domain.notifications.notification_templates import TEMPLATES, MessageTemplate
+from coder.domain.notifications.message_template import MessageTemplate
+from coder.domain.notifications.notification_templates import TEMPLATES
 
 BY_ID: dict[UUID, MessageTemplate] = {template.id: template for template in TEMPLATES}
 

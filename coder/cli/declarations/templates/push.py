@@ -7,7 +7,7 @@ from pathlib import Path
 
 import coder.coderd
 from coder.cli.core.command import Command
-from coder.cli.core.options import Options, OrgOption, YesOption, option
+from coder.cli.core.options import OrgOption, TableOptions, YesOption, column_option, option, output_option
 from coder.cli.declarations.provisioning.no_provisioner import WaitOption
 
 FAILURE_TTL: timedelta = option(
@@ -119,7 +119,10 @@ class TemplatesCreateOptions(TemplatesPushOptions, bases_first=True):
     deletion: timedelta = DELETION
 
 
-class TemplatesInitOptions(Options):
+BUILDER_COLUMNS = ("kind", "id", "name", "category", "systems", "required", "conflicts with", "version", "description")
+
+
+class TemplatesInitOptions(TableOptions):
     """Options of `coder templates init`."""
 
     id: str = option(
@@ -127,6 +130,32 @@ class TemplatesInitOptions(Options):
         "Id of the example template; prompted for if not set.",
         choices=_example_ids(),
     )
+    builder: bool = option(
+        False,
+        "Compose the template from a base and modules of the server's template builder.",
+    )
+    base: str = option(
+        "",
+        "Id of the base of the composed template; implies --builder.",
+    )
+    module: tuple[str, ...] = option(
+        (),
+        "Id of a module of the composed template; may be repeated.",
+    )
+    base_variable: tuple[str, ...] = option(
+        (),
+        "Default of a variable of the base, name=value; may be repeated.",
+    )
+    module_variable: tuple[str, ...] = option(
+        (),
+        "Variable of a module, module.name=value, like git-clone.url=https://git.example.com/app; may be repeated.",
+    )
+    list: bool = option(
+        False,
+        "List the bases and modules instead of writing files. With --base, list only the modules that work with it.",
+    )
+    column: tuple[str, ...] = column_option(BUILDER_COLUMNS, ("kind", "id", "name", "required", "description"))
+    output: str = output_option()
 
 
 CREATE = Command(
@@ -153,6 +182,12 @@ INIT = Command(
     examples=(
         ("Start from an example template", "coder templates init --id scratch my-template"),
         ("Choose an example from a list", "coder templates init"),
+        ("List the bases and modules of the template builder", "coder templates init --list"),
+        (
+            "Compose a template from a base and two modules",
+            "coder templates init --base docker --module code-server --module git-clone "
+            "--module-variable git-clone.url=https://git.example.com/app my-template",
+        ),
     ),
 )
 

@@ -22,7 +22,8 @@ from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.notifications.notifications import MessagePayload, MessageRow
 from coder.coderd.store.people import system_users
 from coder.domain.access.policy import Class, Subject
-from coder.domain.notifications.notification_templates import CUSTOM, ONE_TIME_PASSCODE, TEST, MessageTemplate
+from coder.domain.notifications.message_template import MessageTemplate
+from coder.domain.notifications.notification_templates import CUSTOM, ONE_TIME_PASSCODE, TEST
 from coder.domain.notifications.notification_texts import BY_ID, Reader, render
 
 if TYPE_CHECKING:

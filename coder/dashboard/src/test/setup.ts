@@ -1,10 +1,17 @@
 // Setup of the component tests: matchers, and browser APIs that jsdom lacks.
 import "@testing-library/jest-dom/vitest";
 import { cleanup, configure } from "@testing-library/react";
-import { afterEach } from "vitest";
+import { afterEach, beforeAll } from "vitest";
+
+import { loadMenus } from "../ui/Menu";
+import { loadPopovers } from "../ui/Popover";
 
 configure({ asyncUtilTimeout: 20_000 }); // a limit for slow machines, not a wait
 afterEach(cleanup);
+// As some moments after the first page has been shown.
+beforeAll(async () => {
+  await Promise.all([loadMenus(), loadPopovers()]);
+});
 
 window.matchMedia ??= (query: string) => ({
   matches: false,

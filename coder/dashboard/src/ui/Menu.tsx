@@ -1,17 +1,36 @@
 // A menu behind a button. Items are links or actions; an unavailable one is disabled with its
-// reason.
-import { DropdownMenu } from "radix-ui";
-import { useState, type ReactNode } from "react";
-import { Link } from "react-router";
+// reason. The open menu is a module of its own (overlay/MenuParts), loaded after the page.
+import {
+  createElement,
+  Suspense,
+  useId,
+  useRef,
+  useState,
+  type ReactNode,
+  type RefObject,
+} from "react";
+import { Slot } from "radix-ui";
 
-import { cx } from "./cx";
 import { keyOf } from "./keys";
+import { lateModule } from "./overlay/late-module";
 
-const ITEM = cx(
-  "flex w-full items-center gap-2.5 rounded-md px-2.5 py-1.5 text-base",
-  "outline-none data-disabled:opacity-50 data-highlighted:marked [&_svg]:size-4",
-  "[&_svg]:shrink-0 [&_svg]:text-muted",
+const parts = lateModule(
+  () => import("./overlay/MenuParts"),
+  (module) => module.MenuPanel,
 );
+/** Load the open menu's module, so that the first menu opens at once. */
+export const loadMenus = parts.load;
+
+export interface MenuPanelProps {
+  anchor: RefObject<HTMLButtonElement | null>;
+  triggerId: string;
+  contentId: string;
+  open: boolean;
+  onOpenChange: (open: boolean) => void;
+  align: "start" | "end";
+  label: string | undefined;
+  children: ReactNode;
+}
 
 export function Menu({
   trigger,
@@ -27,46 +46,51 @@ export function Menu({
   onOpen?: () => void;
 }) {
   const [open, setOpen] = useState(false);
+  const [used, setUsed] = useState(false);
+  const anchor = useRef<HTMLButtonElement>(null);
+  const [triggerId, contentId] = [useId(), useId()];
+  const show = (next: boolean) => {
+    if (next) setUsed(true);
+    if (next && !open) onOpen?.();
+    setOpen(next);
+  };
   return (
-    <DropdownMenu.Root
-      modal={false}
-      open={open}
-      onOpenChange={(next) => {
-        setOpen(next);
-        if (next) onOpen?.();
-      }}
-    >
-      <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
-      <DropdownMenu.Portal>
-        <DropdownMenu.Content
-          align={align}
-          sideOffset={6}
-          collisionPadding={8}
-          aria-label={label}
-          onKeyDown={(event) => {
-            if (keyOf(event) === "Tab") setOpen(false); // the library ignores it
-          }}
-          className={cx(
-            "z-50 max-h-(--radix-dropdown-menu-content-available-height) min-w-48 max-w-80",
-            "animate-appear overflow-y-auto rounded-lg border border-line bg-raised p-1",
-            "shadow-raised",
-          )}
-        >
-          {children}
-        </DropdownMenu.Content>
-      </DropdownMenu.Portal>
-    </DropdownMenu.Root>
+    <>
+      <Slot.Root
+        ref={anchor}
+        id={triggerId}
+        aria-haspopup="menu"
+        aria-expanded={open}
+        aria-controls={open ? contentId : undefined}
+        data-state={open ? "open" : "closed"}
+        onPointerEnter={() => void parts.load()}
+        onFocus={() => void parts.load()}
+        onPointerDown={(event) => {
+          if (event.button !== 0 || event.ctrlKey) return;
+          show(!open);
+          if (!open) event.preventDefault(); // the menu takes the focus
+        }}
+        onKeyDown={(event) => {
+          const key = keyOf(event);
+          if (!["Enter", " ", "ArrowDown"].includes(key)) return;
+          show(key === "ArrowDown" || !open);
+          event.preventDefault();
+        }}
+      >
+        {trigger}
+      </Slot.Root>
+      {used ? (
+        <Suspense fallback={null}>
+          <parts.Part {...{ anchor, triggerId, contentId, open, align, label }} onOpenChange={show}>
+            {children}
+          </parts.Part>
+        </Suspense>
+      ) : null}
+    </>
   );
 }
 
-/** A sentence in place of actions that the user may not perform. */
-export function MenuNote({ children }: { children: ReactNode }) {
-  return (
-    <DropdownMenu.Label className="px-2.5 py-1.5 text-xs text-muted">{children}</DropdownMenu.Label>
-  );
-}
-
-interface MenuItemProps {
+export interface MenuItemProps {
   children: ReactNode;
   icon?: ReactNode;
   onSelect?: () => void;
@@ -81,101 +105,31 @@ interface MenuItemProps {
   testId?: string;
 }
 
-export function MenuItem({
-  children,
-  icon,
-  onSelect,
-  to,
-  href,
-  download = false,
-  danger = false,
-  disabled = false,
-  hint,
-  testId,
-}: MenuItemProps) {
-  const body = (
-    <>
-      {icon}
-      <span className="min-w-0 flex-1">
-        <span className="block truncate">{children}</span>
-        {hint ? <span className="block text-xs text-muted">{hint}</span> : null}
-      </span>
-    </>
-  );
-  const itemClass = cx(ITEM, danger && "text-bad [&_svg]:text-bad!");
-  if (to !== undefined && !disabled) {
-    return (
-      <DropdownMenu.Item asChild>
-        <Link to={to} className={itemClass} data-testid={testId}>
-          {body}
-        </Link>
-      </DropdownMenu.Item>
-    );
-  }
-  if (href !== undefined && !disabled) {
-    return (
-      <DropdownMenu.Item asChild>
-        <a
-          href={href}
-          className={itemClass}
-          data-testid={testId}
-          {...(download ? { download: true } : { target: "_blank", rel: "noreferrer" })}
-        >
-          {body}
-        </a>
-      </DropdownMenu.Item>
-    );
-  }
-  return (
-    <DropdownMenu.Item
-      className={itemClass}
-      disabled={disabled}
-      data-testid={testId}
-      onSelect={() => onSelect?.()}
-    >
-      {body}
-    </DropdownMenu.Item>
-  );
-}
-
-export function MenuCheck({
-  checked,
-  onChange,
-  children,
-}: {
+export interface MenuCheckProps {
   checked: boolean;
   onChange: (checked: boolean) => void;
   children: ReactNode;
-}) {
-  return (
-    <DropdownMenu.CheckboxItem
-      checked={checked}
-      onCheckedChange={onChange}
-      onSelect={(event) => event.preventDefault()}
-      className={ITEM}
-    >
-      <span
-        aria-hidden="true"
-        className={cx(
-          "grid size-4 place-items-center rounded-sm border",
-          checked ? "border-accent bg-accent text-on-accent" : "border-line-strong",
-        )}
-      >
-        {checked ? "✓" : ""}
-      </span>
-      <span className="min-w-0 flex-1 truncate">{children}</span>
-    </DropdownMenu.CheckboxItem>
-  );
 }
 
-export function MenuLabel({ children }: { children: ReactNode }) {
-  return (
-    <DropdownMenu.Label className="px-2.5 pt-1.5 pb-1 text-xs font-medium text-faint">
-      {children}
-    </DropdownMenu.Label>
-  );
+// Only an open menu renders its children: their module is there.
+
+/** A sentence in place of actions that the user may not perform. */
+export function MenuNote(props: { children: ReactNode }) {
+  return createElement(parts.loaded().MenuNote, props);
+}
+
+export function MenuItem(props: MenuItemProps) {
+  return createElement(parts.loaded().MenuItem, props);
+}
+
+export function MenuCheck(props: MenuCheckProps) {
+  return createElement(parts.loaded().MenuCheck, props);
+}
+
+export function MenuLabel(props: { children: ReactNode }) {
+  return createElement(parts.loaded().MenuLabel, props);
 }
 
 export function MenuSeparator() {
-  return <DropdownMenu.Separator className="my-1 h-px bg-line" />;
+  return createElement(parts.loaded().MenuSeparator);
 }

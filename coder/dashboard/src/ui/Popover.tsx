@@ -1,9 +1,16 @@
-// A panel next to its button, and a tooltip for words and icons that need explanation. A panel
-// takes the focus itself: it scrolls, and may contain nothing else focusable.
-import { Popover as RadixPopover, Tooltip as RadixTooltip } from "radix-ui";
-import type { ReactNode } from "react";
+// A panel next to its button. A panel takes the focus itself: it scrolls, and may contain nothing else
+// focusable. The open panel is a module of its own (overlay/PopoverPanel), loaded after the page.
+import { Slot } from "radix-ui";
+import { Suspense, useId, useRef, useState, type ReactNode, type RefObject } from "react";
 
-import { cx } from "./cx";
+import { lateModule } from "./overlay/late-module";
+
+const parts = lateModule(
+  () => import("./overlay/PopoverPanel"),
+  (module) => module.PopoverPanel,
+);
+/** Load the open panel's module, so that the first panel opens at once. */
+export const loadPopovers = parts.load;
 
 interface PopoverProps {
   trigger: ReactNode;
@@ -15,54 +22,57 @@ interface PopoverProps {
   className?: string;
 }
 
+export interface PopoverPanelProps {
+  anchor: RefObject<HTMLButtonElement | null>;
+  id: string;
+  open: boolean;
+  onOpenChange: (open: boolean) => void;
+  align: "start" | "center" | "end";
+  label: string;
+  className: string;
+  children: ReactNode;
+}
+
 export function Popover({
   trigger,
   children,
   label,
   align = "end",
   className = "w-80 p-4",
-  ...state
+  open: controlled,
+  onOpenChange,
 }: PopoverProps) {
+  const [own, setOwn] = useState(false);
+  const open = controlled ?? own;
+  const [used, setUsed] = useState(open);
+  if (open && !used) setUsed(true);
+  const anchor = useRef<HTMLButtonElement>(null);
+  const id = useId();
+  const show = (next: boolean) => {
+    setOwn(next);
+    if (next !== open) onOpenChange?.(next);
+  };
   return (
-    <RadixPopover.Root {...state}>
-      <RadixPopover.Trigger asChild>{trigger}</RadixPopover.Trigger>
-      <RadixPopover.Portal>
-        <RadixPopover.Content
-          align={align}
-          sideOffset={6}
-          collisionPadding={8}
-          aria-label={label}
-          tabIndex={0}
-          className={cx(
-            "z-50 max-h-(--radix-popover-content-available-height)",
-            "max-w-(--radix-popover-content-available-width) animate-appear overflow-y-auto",
-            "rounded-lg border border-line bg-raised shadow-raised",
-            className,
-          )}
-        >
-          {children}
-        </RadixPopover.Content>
-      </RadixPopover.Portal>
-    </RadixPopover.Root>
-  );
-}
-
-/** Wraps a focusable element; the text is also its description for screen readers. */
-export function Tooltip({ text, children }: { text: ReactNode; children: ReactNode }) {
-  return (
-    <RadixTooltip.Provider delayDuration={250}>
-      <RadixTooltip.Root>
-        <RadixTooltip.Trigger asChild>{children}</RadixTooltip.Trigger>
-        <RadixTooltip.Portal>
-          <RadixTooltip.Content
-            sideOffset={6}
-            collisionPadding={8}
-            className="z-50 max-w-72 animate-appear rounded-md bg-text px-2.5 py-1.5 text-sm text-bg shadow-raised"
-          >
-            {text}
-          </RadixTooltip.Content>
-        </RadixTooltip.Portal>
-      </RadixTooltip.Root>
-    </RadixTooltip.Provider>
+    <>
+      <Slot.Root
+        ref={anchor}
+        aria-haspopup="dialog"
+        aria-expanded={open}
+        aria-controls={open ? id : undefined}
+        data-state={open ? "open" : "closed"}
+        onPointerEnter={() => void parts.load()}
+        onFocus={() => void parts.load()}
+        onClick={() => show(!open)}
+      >
+        {trigger}
+      </Slot.Root>
+      {used ? (
+        <Suspense fallback={null}>
+          <parts.Part {...{ anchor, id, open, align, label, className }} onOpenChange={show}>
+            {children}
+          </parts.Part>
+        </Suspense>
+      ) : null}
+    </>
   );
 }

@@ -64,6 +64,20 @@ async def test_rollout_by_commands(tmp_path: Path) -> None:
         assert (await rollout("status", "full", "-c", "updated")).stdout.splitlines()[1] == "-"
         await run("update", "dev")
         assert await _version_of(world, workspace) == old
+        await rollout("start", "full", "--template-version", "v2", "--stages", "98,99,100")
+        first = (await world.get(f"/api/v2/templateversions/{old}")).json()["name"]
+        promote = ("templates", "versions", "promote", "-t", "full", "--template-version")
+        assert "rollout" not in (await run(*promote, first)).stderr, "the active version again ends nothing"
+        promoted = await run(*promote, "v2")
+        assert 'This ended the rollout of version "v2" at 98 percent: it is completed.' in promoted.stderr
+        assert "rollout" not in (await run(*promote, first)).stderr
+        await rollout("start", "full", "--template-version", "v2", "--stages", "99,100")
+        (tmp_path / "tpl").mkdir()
+        (tmp_path / "tpl/main.tf").write_text("")
+        push = ("templates", "push", "full", "-d", "tpl", "-y")
+        assert "rollout" not in (await run(*push, "--activate=false")).stderr
+        assert 'the rollout of version "v2" at 99 percent: it is canceled.' in (await run(*push)).stderr
+        await run(*promote, first)
         await rollout("start", "full", "--template-version", "v2", "--stages", "99,100")
         assert "completed at 100 percent" in (await rollout("next", "full", "--yes")).stdout
         template = (await world.get(f"/api/v2/templates/{world.extra['template']['id']}")).json()

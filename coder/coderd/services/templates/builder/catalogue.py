@@ -2,11 +2,15 @@
 
 A module is a folder of `coderd/builder_modules`: Terraform, and a README whose front matter describes it. Its variables
 are the `variable` blocks of its `main.tf`; those of a base are the blocks of the example. Nothing is downloaded.
+
+Editors on the user's own machine differ in a few words only: `desktop-editors` has one text for all of them and a table
+of the words. A template contains each of its editors whole.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +23,9 @@ from coder.domain.hcl.parser import parse_file_untrusted
 from coder.domain.hcl.tree import Expression, HclBlock, Literal, TemplateExpression, UnaryOperation, Variable
 
 _FOLDER = Path(__file__).resolve().parents[3] / "builder_modules"
+_EDITORS = _FOLDER / "desktop-editors"
 MAIN = "main.tf"
+_README = "README.md"
 AGENT = "coder_agent.main"
 """The agent of every base."""
 _IMAGE = "container_image"
@@ -113,8 +119,10 @@ def bases() -> Mapping[str, BuilderBase]:
 @functools.cache
 def modules() -> Mapping[str, BuilderModule]:
     """Return the modules by id, sorted."""
-    folders = sorted(folder for folder in _FOLDER.iterdir() if (folder / MAIN).is_file())
-    return MappingProxyType({folder.name: _read_module(folder) for folder in folders})
+    folders = {folder.name: folder for folder in _FOLDER.iterdir() if (folder / MAIN).is_file()}
+    texts = {name: {path.name: path.read_text("utf-8") for path in folders[name].iterdir()} for name in folders}
+    texts |= _editor_texts()
+    return MappingProxyType({module_id: _read_module(module_id, texts[module_id]) for module_id in sorted(texts)})
 
 
 def _read_base(base_id: str, os: str) -> BuilderBase:
@@ -153,12 +161,26 @@ def _prerequisites(markdown: str) -> str:
     return f"## Prerequisites\n\n{body.strip()}"
 
 
-def _read_module(folder: Path) -> BuilderModule:
-    matter, _text = split_front_matter((folder / "README.md").read_text(encoding="utf-8"))
-    files = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-    files["README.md"] = _text.encode()
+def _editor_texts() -> dict[str, dict[str, str]]:
+    """Return the files of the editors by id: the words of a row in place of the names of its columns."""
+    shared = {name: (_EDITORS / f"module{Path(name).suffix}").read_text("utf-8") for name in (MAIN, _README)}
+    columns, *rows = (line.split("\t") for line in (_EDITORS / "editors.tsv").read_text("utf-8").splitlines())
+    editors: dict[str, dict[str, str]] = {}
+    for row in rows:
+        editor = dict(zip(columns, row, strict=True))
+        editors[editor["EDITOR_ID"]] = {name: _filled(text, editor) for name, text in shared.items()}
+    return editors
+
+
+def _filled(text: str, words: Mapping[str, str]) -> str:
+    return re.sub(r"\bEDITOR_[A-Z_]+\b", lambda found: words[found[0]], text)
+
+
+def _read_module(module_id: str, texts: Mapping[str, str]) -> BuilderModule:
+    matter, readme = split_front_matter(texts[_README])
+    files = {name: text.encode() for name, text in sorted({**texts, _README: readme}.items())}
     return BuilderModule(
-        id=folder.name,
+        id=module_id,
         display_name=str(matter["display_name"]),
         description=str(matter["description"]),
         icon=str(matter["icon"]),
@@ -169,7 +191,7 @@ def _read_module(folder: Path) -> BuilderModule:
         agreements=tuple(as_texts(matter["agreements"])),
         registry=str(matter.get("registry") or ""),
         registry_version=str(matter.get("registry_version") or ""),
-        variables=tuple(item for item in read_variables(files[MAIN].decode()) if item.name != "agent_id"),
+        variables=tuple(item for item in read_variables(texts[MAIN]) if item.name != "agent_id"),
         files=MappingProxyType(files),
     )
 

@@ -11,7 +11,8 @@ import { appearance, buildInfo } from "../../api/queries/session";
 import type { User } from "../../api/types";
 import { safeImage } from "../../ui/Avatar";
 import { Button, ButtonLink, IconButton } from "../../ui/Button";
-import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
+import { loadMenus, Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
+import { loadPopovers } from "../../ui/Popover";
 import { SkipLink } from "../../ui/SkipLink";
 import { SECTION } from "../../features/navigation/section";
 import { Announcements } from "../../features/appearance/Announcements";
@@ -54,7 +55,10 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
   const shown = complete || STEADY.has(first);
   const bar = usePermissions(user !== null).viewDeploymentStats;
   useEffect(() => {
-    if (quiet) void loadFonts();
+    if (!quiet) return;
+    void loadFonts();
+    void loadMenus();
+    void loadPopovers();
   }, [quiet]);
   const [help, setHelp] = useState(false);
   useShortcuts(user !== null, openPalette, () => setHelp(true));

@@ -3,7 +3,8 @@ import { ChevronsUpDown } from "lucide-react";
 import { Popover as Radix } from "radix-ui";
 import { useId, useState, type ReactNode } from "react";
 
-import { ChoiceOptions, useChoices, type Choice } from "./choices";
+import { ChoiceList } from "./ChoiceList";
+import type { Choice } from "./choices";
 import { describedBy, Field, INPUT } from "./Field";
 import { cx } from "../cx";
 import { keyOf } from "../keys";
@@ -106,44 +107,5 @@ export function Combobox(props: ComboboxProps) {
         </Radix.Portal>
       </Radix.Root>
     </Field>
-  );
-}
-
-type ChoiceListProps = Pick<
-  ComboboxProps,
-  "value" | "options" | "onChange" | "onSearch" | "failure"
-> & { id: string };
-
-/** A search field above its results: the content of a combobox, and of a menu too long to read. */
-export function ChoiceList({ id, value, options, onChange, onSearch, failure }: ChoiceListProps) {
-  const choices = useChoices({ id, value, options, onChange, onSearch });
-  return (
-    <>
-      <input
-        autoFocus
-        type="text"
-        aria-label="Search options"
-        role="searchbox"
-        aria-controls={`${id}-list`}
-        aria-activedescendant={choices.active}
-        value={choices.text}
-        placeholder="Type to search"
-        onKeyDown={choices.onKey}
-        onChange={(event) => choices.search(event.target.value)}
-        className="h-9 w-full border-b border-line bg-transparent px-3 text-base underlined"
-      />
-      {failure ? (
-        <p role="alert" className="border-b border-line px-3 py-2 text-sm text-bad">
-          {failure}
-        </p>
-      ) : null}
-      <ChoiceOptions
-        id={id}
-        value={value}
-        choices={choices}
-        onChange={onChange}
-        {...(failure ? { empty: "" } : {})}
-      />
-    </>
   );
 }

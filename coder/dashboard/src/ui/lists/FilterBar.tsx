@@ -6,7 +6,8 @@ import { useId, useState, type ReactNode } from "react";
 import { useSearchParams } from "react-router";
 
 import { Button, IconButton } from "../Button";
-import { ChoiceList, type Choice } from "../forms/Combobox";
+import { ChoiceList } from "../forms/ChoiceList";
+import type { Choice } from "../forms/choices";
 import { INPUT } from "../forms/Field";
 import { Menu, MenuItem, MenuLabel } from "../Menu";
 import { Popover } from "../Popover";

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -15,11 +16,14 @@ import pytest
 from sqlalchemy import text
 
 from coder.base.clock import FakeClock
+from coder.coderd.services.templates.rollout_watch import watch_rollouts
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
 from coder.coderd.services.workspaces.autostop_reminders import remind
 from coder.coderd.services.workspaces.builds.build_reports import report
 from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
 from coder.domain.notifications.notification_templates import TEMPLATES
+from coder.domain.notifications.own_templates import ROLLOUT_STOPPED
+from coder.domain.templates.rollouts import bucket_of
 from coder.rpc.proto import agent_pb2
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually
@@ -46,6 +50,7 @@ TUESDAY = datetime(2026, 1, 6, 8, 0, 30, tzinfo=UTC)
 HOUR_MS = 3_600_000
 IDS = {template.id: template.name for template in TEMPLATES}
 Story = Callable[[dict[str, Any], Mailbox], Awaitable[None]]
+NAMES = ["people", "workspaces", "templates", "rollouts", "resources", "prebuilds", "failures", "tasks"]
 STORIES: dict[str, tuple[Story, frozenset[str]]] = {}
 
 
@@ -59,7 +64,7 @@ def story(*names: str) -> Callable[[Story], Story]:
     return register
 
 
-@pytest.mark.parametrize("name", ["people", "workspaces", "templates", "resources", "prebuilds", "failures", "tasks"])
+@pytest.mark.parametrize("name", NAMES)
 async def test_story(name: str) -> None:
     told, _ = STORIES[name]
     with mail_server() as (box, address):
@@ -201,6 +206,41 @@ async def templates(settings: dict[str, Any], box: Mailbox) -> None:
         answer = await world.delete(f"/api/v2/templates/{world.extra['template']['id']}", token=other)
         assert answer.status_code == 200, answer.text
         await arrived(world, box, "templates")
+
+
+@story("Template Rollout Stopped")
+async def rollouts(settings: dict[str, Any], box: Mailbox) -> None:
+    """Its starter and the template's author are notified, once each; a starter who left the organization is not."""
+    async with maria_world(settings) as (world, answers, _):
+        tina, token = await world.member("tina", roles=["template-admin"])
+        template_id = world.extra["template"]["id"]
+        created = await create(world, "box")
+        await settled(world, created.json()["id"])
+        version = str((await new_version(world, template_id=template_id))["id"])
+        await ended(world, f"/api/v2/templateversions/{version}")
+        answers.build = lambda job: _FAILS
+        body = {"template_version_id": version, "stages": [99, 100], "failure_percent": 40, "minimum_builds": 1}
+        path = f"/api/v2/templates/{template_id}/rollouts"
+        for leaves, notified in ((False, 2), (True, 3)):
+            rollout = (await world.post(path, body, token=token)).json()
+            while bucket_of(UUID(rollout["id"]), UUID(created.json()["id"])) >= 99:
+                await world.patch(path, {"rollout_id": rollout["id"], "action": "rollback", "percent": 99})
+                rollout = (await world.post(path, body, token=token)).json()
+            if leaves:
+                assert (await world.put(f"/api/v2/users/{tina}/roles", {"roles": []})).status_code == 200
+                member = f"/api/v2/organizations/{world.organization_id}/members/{tina}"
+                assert (await world.delete(member)).status_code == 204
+            await build(world, created.json()["id"], "start", template_version_id=version)
+            assert await watch_rollouts(world.ctx) == [UUID(template_id)] and await watch_rollouts(world.ctx) == []
+            await eventually(partial(_has_inboxes, world, ROLLOUT_STOPPED, notified))
+            await world.patch(path, {"rollout_id": rollout["id"], "action": "rollback", "percent": 99})
+        await arrived(world, box, "rollouts")
+
+
+async def _has_inboxes(world: World, template_id: UUID, count: int) -> bool:
+    sent = [template for template, _ in await world.ctx.db.read(_inboxes) if template == template_id]
+    assert len(sent) <= count
+    return len(sent) == count
 
 
 @story("Workspace Out Of Memory", "Workspace Out Of Disk")

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 
 import { get, patch, seg } from "../../../api/client";
-import { templateVersion } from "../../../api/queries/templates";
+import { templateRollouts, templateVersion } from "../../../api/queries/templates";
 import type { Template, TemplateVersion } from "../../../api/types";
 import { Button, buttonClass } from "../../../ui/Button";
 import { Dialog } from "../../../ui/Dialog";
@@ -14,6 +14,7 @@ import { useForm } from "../../../ui/forms/form";
 import { Notice } from "../../../ui/Notice";
 import { templatePath } from "../../../features/template/paths";
 import { TemplatePreview } from "../../../features/workspace/preview/TemplatePreview";
+import { isOpen, reachOf } from "../rollout/rollout";
 
 interface PublishProps {
   template: Template;
@@ -50,6 +51,7 @@ export function Publish({ template, version, active, onClose, onDone }: PublishP
     { name: version.name, message: version.message, active: true },
     (values) => (values.active ? conflict.guard(send)(values) : send(values)),
   );
+  const rollout = useQuery(templateRollouts(template.id)).data?.find(isOpen);
   return (
     <Dialog
       open
@@ -92,6 +94,15 @@ export function Publish({ template, version, active, onClose, onDone }: PublishP
           checked={form.values.active}
           onChange={(on) => form.set("active", on)}
         />
+        {rollout && form.values.active ? (
+          <Notice
+            kind="info"
+            title={`Publishing ends the rollout of ${rollout.template_version_name}`}
+          >
+            It has reached {reachOf(rollout)}. The promoted version becomes the active one for all
+            workspaces.
+          </Notice>
+        ) : null}
         <TemplatePreview template={template} version={version.id} />
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Cancel</Button>

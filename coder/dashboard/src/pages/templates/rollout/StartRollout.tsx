@@ -8,6 +8,7 @@ import { SelectField, TextField } from "../../../ui/forms/Field";
 import { FormDialog } from "../../../ui/forms/FormDialog";
 import { useForm } from "../../../ui/forms/form";
 import { toast } from "../../../ui/toast";
+import { TemplatePreview } from "../../../features/workspace/preview/TemplatePreview";
 import { readStages } from "./rollout";
 
 const STAGES = "5, 25, 100";
@@ -100,6 +101,7 @@ export function StartRollout({
         problem={problem("minimum_builds")}
         onChange={(value) => set("minimum_builds", value)}
       />
+      <TemplatePreview template={template} version={version.id} />
     </FormDialog>
   );
 }

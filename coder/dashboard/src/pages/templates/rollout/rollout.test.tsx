@@ -151,6 +151,49 @@ it("starts with a group, and keeps the input after a refusal", async () => {
   expect(screen.getByRole("textbox", { name: "Stages" })).toHaveValue("0, 100");
 });
 
+it("previews the version on workspaces before it starts", async () => {
+  const preview = {
+    id: "p",
+    not_previewed: 3,
+    changes: null,
+    previews: [
+      {
+        id: "q",
+        workspace_id: "w",
+        workspace_name: "dev",
+        owner_name: "ana",
+        status: "failed",
+        error: "no such image",
+        queue_position: 0,
+        queue_size: 0,
+        changes: null,
+        plan: null,
+      },
+    ],
+  };
+  const previews = "/api/v2/templates/t/update-preview";
+  const dialog = (
+    <StartRollout
+      template={template}
+      version={version}
+      onClose={() => undefined}
+      onStarted={() => Promise.resolve()}
+    />
+  );
+  const page = visit([{ path: "/", element: dialog }], "/", {
+    "GET /api/v2/organizations/crew/groups": [],
+    [`POST ${previews}`]: preview,
+    [`GET ${previews}/p`]: preview,
+  });
+  await userEvent.click(await screen.findByRole("button", { name: "Preview on workspaces" }));
+  const list = await screen.findByRole("list", { name: "Previewed workspaces" });
+  expect(list).toHaveTextContent("ana/devNo plan");
+  expect(screen.getByText(/^3 workspaces not previewed/)).toBeInTheDocument();
+  expect(page.sent).toEqual([
+    { method: "POST", path: previews, body: { template_version_id: "v2" } },
+  ]);
+});
+
 it.each([
   ["5, 25, 100", [5, 25, 100]],
   ["5%,100%", [5, 100]],

@@ -88,6 +88,24 @@ def test_registry_module_takes_same_variables(module: BuilderModule) -> None:
     assert {name for name, (_, _, required) in known.items() if required} <= {item.name for item in module.variables}
 
 
+@pytest.mark.parametrize(
+    ("editor", "words"),
+    [
+        ("antigravity", ['"Antigravity"', '"antigravity://coder.coder-remote/open', '"/icon/antigravity.svg"']),
+        ("cursor", ['"Cursor IDE"', '"cursor://coder.coder-remote/open', '"/icon/cursor.svg"']),
+        ("kiro", ['"Kiro IDE"', '"kiro://coder.coder-remote/open', '"/icon/kiro.svg"']),
+        ("vscode-desktop", ['"VS Code Desktop"', '"vscode://coder.coder-remote/open', '"/icon/code.svg"']),
+        ("windsurf", ['"Windsurf Editor"', '"windsurf://coder.coder-remote/open', '"/icon/windsurf.svg"']),
+    ],
+)
+def test_editor_of_shared_text_is_whole(editor: str, words: list[str]) -> None:
+    files = {name: data.decode() for name, data in modules()[editor].files.items()}
+    assert files.keys() == {"README.md", MAIN}
+    assert all(word in files[MAIN] for word in [f'"{editor}"', *words])
+    assert words[0].strip('"') in files["README.md"]
+    assert not any("EDITOR_" in text for text in files.values()), "a word of the table is missing"
+
+
 def test_parameters_of_parts_differ() -> None:
     of_modules = Counter(name for module in modules().values() for name in parameters(module.files))
     assert set(of_modules.values()) <= {1}

@@ -28,14 +28,14 @@ data "coder_workspace_owner" "me" {}
 
 resource "coder_app" "editor" {
   agent_id     = var.agent_id
-  slug         = "kiro"
-  display_name = "Kiro IDE"
-  icon         = "/icon/kiro.svg"
+  slug         = "EDITOR_ID"
+  display_name = "EDITOR_NAME"
+  icon         = "EDITOR_ICON"
   external     = true
 
   # The dashboard replaces $SESSION_TOKEN with a token of the person who clicks.
   url = join("", [
-    "kiro://coder.coder-remote/open?owner=${urlencode(data.coder_workspace_owner.me.name)}",
+    "EDITOR_SCHEME://coder.coder-remote/open?owner=${urlencode(data.coder_workspace_owner.me.name)}",
     "&workspace=${urlencode(data.coder_workspace.me.name)}",
     var.folder == "" ? "" : "&folder=${urlencode(var.folder)}",
     var.open_recent ? "&openRecent" : "",
