@@ -137,6 +137,7 @@ function Editor({
               <Stack>
                 <TextField
                   label="Name"
+                  autoFocus={create}
                   required
                   autoComplete="off"
                   readOnly={!create}
