@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.kit.dashboard.browser import WIDE, missing, settled, visitor
+from tests.kit.dashboard.keyboard import press_tab_to
 from tests.kit.dashboard.pages import Showcase, session
 
 pytestmark = [
@@ -32,15 +33,6 @@ def page(browser: Browser, shown: Showcase) -> Iterator[Page]:
     context = visitor(browser, shown.url, session(shown.server, "ana"), viewport=WIDE)
     yield context.new_page()
     context.close()
-
-
-def press_tab_to(page: Page, control: Locator) -> None:
-    """Press Tab until the control has the focus."""
-    for _ in range(100):
-        page.keyboard.press("Tab")
-        if control.evaluate("one => one === document.activeElement"):
-            return
-    raise AssertionError(f"Tab does not reach {control}")
 
 
 def test_creation_pages_focus_first_field(page: Page) -> None:
