@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 MOST = 600
 """Longer than the way through any page of the showcase."""
@@ -117,3 +117,12 @@ def _left(page: Page, at: dict[str, Any]) -> dict[str, Any] | None:
             found: dict[str, Any] | None = page.evaluate(_FOCUSED)
             return found
     return at
+
+
+def press_tab_to(page: Page, control: Locator) -> None:
+    """Press Tab until the control has the focus: Tab moves it before the key press ends."""
+    for _ in range(MOST):
+        page.keyboard.press("Tab")
+        if control.evaluate("one => one === document.activeElement"):
+            return
+    raise AssertionError(f"Tab does not reach {control}")

@@ -78,7 +78,7 @@ const SHARING = {
   roles: [["use", "Use", "use it"]] as const,
   results: [],
   onSearch: () => undefined,
-  onChange: async () => undefined,
+  onChange: async () => true,
   emptyText: "Only the owner.",
 };
 

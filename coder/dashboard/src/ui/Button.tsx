@@ -86,7 +86,7 @@ const INERT = {
 
 /**
  * A button that is disabled while it has the focus keeps it, and one that gives its reason as its
- * title can get it: a browser takes the focus from a disabled button, so that the keyboard loses its
+ * title or description can get it: a browser takes the focus from a disabled button, so that the keyboard loses its
  * place and a screen reader says nothing.
  */
 function Pressed({
@@ -97,7 +97,8 @@ function Pressed({
   ...rest
 }: Omit<ButtonProps, "variant" | "size" | "icon" | "disabled"> & { off: boolean; busy: boolean }) {
   const [focused, setFocused] = useState(false);
-  const explained = Boolean(rest.title) && rest.title !== rest["aria-label"];
+  const explained =
+    (Boolean(rest.title) && rest.title !== rest["aria-label"]) || Boolean(rest["aria-describedby"]);
   const reachable = off && (focused || explained);
   return (
     <button

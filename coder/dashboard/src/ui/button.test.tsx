@@ -42,6 +42,22 @@ describe("a button that is disabled while it has the focus", () => {
     },
   );
 
+  it("can get it if a text gives the reason", async () => {
+    render(
+      <>
+        <p id="reason">Fix the parameters.</p>
+        <Button disabled aria-describedby="reason">
+          Create
+        </Button>
+      </>,
+    );
+    await userEvent.tab();
+    const create = screen.getByRole("button", { name: "Create" });
+    expect(create).toHaveFocus();
+    expect(create).toHaveAccessibleDescription("Fix the parameters.");
+    expect(create).toHaveAttribute("aria-disabled", "true");
+  });
+
   it("submits its form no more", async () => {
     const submit = vi.fn((event: FormEvent) => event.preventDefault());
     const form = (busy: boolean) => (

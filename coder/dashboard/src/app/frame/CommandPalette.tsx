@@ -15,7 +15,7 @@ import { templatePath } from "../../features/template/paths";
 import { cx } from "../../ui/cx";
 import { useFocusReturnOnUnmount } from "../../ui/focus/focus-return";
 import { RightsOfList } from "../../pages/workspaces/rights";
-import { ACTIONS, MAIN } from "./nav";
+import { ACTIONS, FORMS, MAIN } from "./nav";
 import { PaletteActions } from "./PaletteActions";
 import { PaletteThemes } from "./PaletteThemes";
 import { commandOf } from "./palette-commands";
@@ -211,6 +211,9 @@ export function CommandPalette({
               {pages(ADMIN)}
               {pages(DEPLOYMENT.flatMap((group) => group.items))}
               {pages(organizationPages(homes))}
+            </Command.Group>
+            <Command.Group heading="Create" className={GROUP}>
+              {pages(FORMS)}
             </Command.Group>
             <Command.Group heading="Help" className={GROUP}>
               {onHelp ? (

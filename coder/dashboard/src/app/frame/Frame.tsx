@@ -259,15 +259,18 @@ function MainNav() {
   );
 }
 
+/** The address shown last: pages with and without an account have frames of their own. */
+let shownPath: string | null = null;
+
 // Move the focus of keyboards and screen readers to the content of a new page, as a full page load
 // would; past the side navigation if a link of a page led there.
 function useFocusOnNavigation() {
   const { pathname } = useLocation();
   const content = useRef<HTMLElement>(null);
-  const shown = useRef(pathname);
   useEffect(() => {
-    if (shown.current === pathname) return;
-    shown.current = pathname;
+    const before = shownPath;
+    shownPath = pathname;
+    if (before === null || before === pathname) return;
     applyFonts();
     const active = document.activeElement;
     const fromPage = active === document.body || active?.closest("[data-side-links]");

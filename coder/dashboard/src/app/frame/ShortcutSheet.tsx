@@ -8,6 +8,7 @@ import { MAIN } from "./nav";
 const KEYS: readonly (readonly [keys: string, effect: string])[] = [
   ["Ctrl K or ⌘ K", "Search and commands"],
   ["/", "Search this page"],
+  ["↓", "Go from the search to the first row"],
   ["j, k", "Go to the next or previous row of a table"],
   ...MAIN.map(({ key, text }) => [`g ${key}`, `Go to ${text}`] as const),
   ["g i", "Go to the inbox"],

@@ -15,6 +15,12 @@ const ALL: readonly (NavItem & { key: string })[] = [
 /** Actions, and pages without an entry in the top bar: in the palette, and on the pages where they belong. */
 export const ACTIONS: readonly NavItem[] = [
   {
+    to: "/workspaces/attach",
+    text: "Attach a machine",
+    words: "external own server existing workspace agent",
+    allowed: (may) => may.createOwnWorkspace || may.createWorkspaceForAny,
+  },
+  {
     to: "/workspaces/fleet",
     text: "Fleet",
     words: "attached external machines disk memory version rotate",
@@ -24,11 +30,15 @@ export const ACTIONS: readonly NavItem[] = [
     text: "Idle workspaces",
     words: "unused cost savings autostop",
   },
+];
+/** Forms for new items, in the palette after the pages. */
+export const FORMS: readonly NavItem[] = [
+  { to: "/settings/tokens/new", text: "Add token", words: "create new api key" },
   {
-    to: "/workspaces/attach",
-    text: "Attach a machine",
-    words: "external own server existing workspace agent",
-    allowed: (may) => may.createOwnWorkspace || may.createWorkspaceForAny,
+    to: "/deployment/users/create",
+    text: "Create user",
+    words: "new invite person account",
+    allowed: (may) => may.createUser,
   },
 ];
 export const MAIN = ALL.filter((item) => item.to !== "/tasks" || tasksVisible);

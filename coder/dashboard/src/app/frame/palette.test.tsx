@@ -102,10 +102,22 @@ it.each([
   ["audit", "Audit logs"],
   ["deployment users", "Users"],
   ["sign out", "Sign out"],
+  ["create user", "Create user"],
+  ["new token", "Add token"],
 ])("finds %j", async (text, label) => {
   open();
   await type(text);
   expect(await screen.findByRole("option", { name: label })).toBeVisible();
+});
+
+it.each([
+  ["tokens", "Tokens"], // before the form for a new one
+  ["attach", "Attach a machine"], // before the list of attached ones
+])("finds %j first", async (text, label) => {
+  open();
+  await type(text);
+  await screen.findByRole("option", { name: label });
+  expect(screen.getAllByRole("option")[0]).toHaveTextContent(label);
 });
 
 it("offers no page beside a command", async () => {

@@ -77,3 +77,11 @@ it("ignores single keys if they are turned off, but not the palette's", async ()
   await userEvent.keyboard("{Control>}k{/Control}");
   expect(palette).toHaveBeenCalledOnce();
 });
+
+it("goes from the search to the first row with the down arrow", async () => {
+  open();
+  await userEvent.keyboard("/x{ArrowDown}");
+  expect(screen.getByRole("link", { name: "first" })).toHaveFocus();
+  await userEvent.keyboard("{ArrowDown}"); // scrolls elsewhere
+  expect(screen.getByRole("link", { name: "first" })).toHaveFocus();
+});

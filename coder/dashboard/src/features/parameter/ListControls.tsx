@@ -14,6 +14,7 @@ export function MultiSelect({
   label,
   name,
   hint,
+  problem,
   value,
   onChange,
   disabled,
@@ -28,6 +29,7 @@ export function MultiSelect({
       <Combobox
         label={label}
         hint={hint}
+        problem={problem}
         value=""
         placeholder={chosen.length === 0 ? "Select any number of options" : "Add an option"}
         disabled={disabled || rest.length === 0}
@@ -48,6 +50,7 @@ export function TagSelect({
   label,
   name,
   hint,
+  problem,
   value,
   onChange,
   disabled,
@@ -63,14 +66,15 @@ export function TagSelect({
   };
   return (
     <div className="flex flex-col gap-1.5">
-      <Field id={id} label={label} hint={hint}>
+      <Field id={id} label={label} hint={hint} problem={problem}>
         <input
           id={id}
           className={`${INPUT} h-8.5`}
           value={text}
           disabled={disabled}
           placeholder={placeholder || "Type and press Enter"}
-          aria-describedby={describedBy(id, hint, undefined)}
+          aria-invalid={problem ? true : undefined}
+          aria-describedby={describedBy(id, hint, problem)}
           onChange={(event) => setText(event.target.value)}
           onBlur={add}
           onKeyDown={(event) => {

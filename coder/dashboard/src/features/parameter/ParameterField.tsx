@@ -32,6 +32,14 @@ export function ParameterField({
   locked = "",
   fromPreset = false,
 }: ParameterFieldProps) {
+  const findings = parameter.diagnostics.map((item) => ({
+    error: item.severity === "error",
+    ...problemOf(item),
+  }));
+  const problem = findings
+    .filter(({ error }) => error)
+    .map(({ title, detail }) => (detail ? `${title}: ${detail}` : title))
+    .join("\n");
   return (
     <div data-testid={`parameter-field-${parameter.name}`} className="flex flex-col gap-1.5">
       <Control
@@ -39,6 +47,7 @@ export function ParameterField({
         value={value}
         onChange={onChange}
         disabled={locked !== "" || parameter.styling.disabled === true}
+        problem={problem || undefined}
         tags={
           <>
             {fromPreset ? <Tag tone="accent">Preset</Tag> : null}
@@ -50,10 +59,10 @@ export function ParameterField({
         }
       />
       {locked ? <p className="text-sm text-muted">{locked}</p> : null}
-      {parameter.diagnostics
-        .map((item) => ({ severity: item.severity, ...problemOf(item) }))
-        .map(({ severity, title, detail }, index) => (
-          <Notice key={index} kind={severity === "error" ? "error" : "warning"} title={title}>
+      {findings
+        .filter(({ error }) => !error)
+        .map(({ title, detail }, index) => (
+          <Notice key={index} kind="warning" title={title}>
             {detail || null}
           </Notice>
         ))}
@@ -61,7 +70,7 @@ export function ParameterField({
   );
 }
 
-function Control({ parameter, value, onChange, disabled, tags }: ControlProps) {
+function Control({ parameter, value, onChange, disabled, problem, tags }: ControlProps) {
   const name = parameter.display_name || parameter.name;
   const label = (
     <span className="inline-flex flex-wrap items-center gap-2 align-middle">
@@ -83,6 +92,7 @@ function Control({ parameter, value, onChange, disabled, tags }: ControlProps) {
         <ButtonCheckbox
           label={label}
           hint={hint}
+          problem={problem}
           checked={bool}
           disabled={disabled}
           onChange={(on) => onChange(String(on))}
@@ -93,6 +103,7 @@ function Control({ parameter, value, onChange, disabled, tags }: ControlProps) {
         <Switch
           label={label}
           hint={hint}
+          problem={problem}
           checked={bool}
           disabled={disabled}
           onChange={(on) => onChange(String(on))}
@@ -104,6 +115,7 @@ function Control({ parameter, value, onChange, disabled, tags }: ControlProps) {
           label={name}
           heading={label}
           hint={hint}
+          problem={problem}
           value={value}
           onChange={onChange}
           options={parameter.options.map((option) => ({
@@ -120,6 +132,7 @@ function Control({ parameter, value, onChange, disabled, tags }: ControlProps) {
         <Combobox
           label={label}
           hint={hint}
+          problem={problem}
           value={value}
           onChange={onChange}
           disabled={disabled}
@@ -134,6 +147,7 @@ function Control({ parameter, value, onChange, disabled, tags }: ControlProps) {
           label={label}
           name={name}
           hint={hint}
+          problem={problem}
           value={value}
           onChange={onChange}
           disabled={disabled}
@@ -146,6 +160,7 @@ function Control({ parameter, value, onChange, disabled, tags }: ControlProps) {
           label={label}
           name={name}
           hint={hint}
+          problem={problem}
           value={value}
           onChange={onChange}
           disabled={disabled}
@@ -157,6 +172,7 @@ function Control({ parameter, value, onChange, disabled, tags }: ControlProps) {
         <Slider
           label={label}
           hint={hint}
+          problem={problem}
           value={value}
           onChange={onChange}
           disabled={disabled}
@@ -168,6 +184,7 @@ function Control({ parameter, value, onChange, disabled, tags }: ControlProps) {
         <TextArea
           label={label}
           hint={hint}
+          problem={problem}
           value={value}
           onChange={onChange}
           disabled={disabled}
@@ -179,7 +196,7 @@ function Control({ parameter, value, onChange, disabled, tags }: ControlProps) {
     case "error":
       return (
         <Notice kind="error" title={`${name} cannot be displayed`}>
-          The template’s author has to fix this parameter.
+          {problem || "The template’s author has to fix this parameter."}
         </Notice>
       );
     default:
@@ -187,6 +204,7 @@ function Control({ parameter, value, onChange, disabled, tags }: ControlProps) {
         <TextField
           label={label}
           hint={hint}
+          problem={problem}
           value={value}
           onChange={onChange}
           disabled={disabled}

@@ -8,6 +8,7 @@ import type { ListProps } from "./control";
 export function Slider({
   label,
   hint,
+  problem,
   value,
   onChange,
   disabled,
@@ -18,7 +19,7 @@ export function Slider({
   const min = rule?.validation_min ?? 0;
   const max = rule?.validation_max ?? 100;
   return (
-    <Field id={id} label={label} hint={hint}>
+    <Field id={id} label={label} hint={hint} problem={problem}>
       <div className="flex items-center gap-3">
         <span aria-hidden="true" className="text-sm text-muted tabular-nums">
           {min}
@@ -31,7 +32,8 @@ export function Slider({
           max={max}
           value={value || String(min)}
           disabled={disabled}
-          aria-describedby={describedBy(id, hint, undefined)}
+          aria-invalid={problem ? true : undefined}
+          aria-describedby={describedBy(id, hint, problem)}
           onChange={(event) => onChange(event.target.value)}
         />
         <span aria-hidden="true" className="text-sm text-muted tabular-nums">

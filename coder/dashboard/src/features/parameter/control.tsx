@@ -9,6 +9,8 @@ export interface ControlProps {
   value: string;
   onChange: (value: string) => void;
   disabled: boolean;
+  /** Why the value is not accepted. */
+  problem: string | undefined;
   tags: ReactNode;
 }
 

@@ -100,6 +100,9 @@ export function buildValues(state: DynamicParameters): { name: string; value: st
   }));
 }
 
+/** Why a form with an invalid parameter cannot be submitted. */
+export const FIX_PARAMETERS = "Fix the parameters marked above.";
+
 export function hasErrors(state: DynamicParameters): boolean {
   return [
     ...state.diagnostics,

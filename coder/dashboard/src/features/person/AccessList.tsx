@@ -9,6 +9,7 @@ import type { Choice } from "../../ui/forms/Combobox";
 import { SearchCombobox } from "../../ui/forms/SearchCombobox";
 import { Empty } from "../../ui/Empty";
 import { SelectField } from "../../ui/forms/Field";
+import { toast } from "../../ui/toast";
 
 export interface Entry {
   id: string;
@@ -34,7 +35,8 @@ interface AccessListProps {
   onSearch: (text: string) => void;
   /** Why there are no results, if the search failed. */
   searchError?: Error | null;
-  onChange: (entry: Omit<Entry, "role">, role: string) => Promise<unknown>;
+  /** Resolves to whether the change was saved. */
+  onChange: (entry: Omit<Entry, "role">, role: string) => Promise<boolean>;
   readOnly?: boolean;
   emptyText: string;
 }
@@ -68,7 +70,13 @@ export function AccessList({
   const change = (entry: Omit<Entry, "role">, next: string) => {
     const now = entries.find((candidate) => candidate.id === entry.id)?.role ?? "";
     if (entry.everyone && rank(next) > rank(now)) setPending({ entry, role: next });
-    else void onChange(entry, next);
+    else void save(entry, next);
+  };
+  const save = async (entry: Omit<Entry, "role">, next: string) => {
+    const known = entries.some((candidate) => candidate.id === entry.id);
+    if (!(await onChange(entry, next))) return;
+    const done = next === "" ? "removed" : known ? "updated" : "added";
+    toast.done(`Access of "${entry.name}" ${done} successfully.`);
   };
   const add = () => {
     const item = found.find((candidate) => candidate.id === chosen);
@@ -155,7 +163,7 @@ export function AccessList({
         title={`Give “${pendingRole?.[1] ?? ""}” to everyone?`}
         confirm="Give to everyone"
         onConfirm={async () => {
-          if (pending) await onChange(pending.entry, pending.role);
+          if (pending) await save(pending.entry, pending.role);
         }}
       >
         <p>Every current and future member of the organization can then {pendingRole?.[2]}.</p>

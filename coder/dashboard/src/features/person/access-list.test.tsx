@@ -3,6 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
 import { groupEntry } from "./everyone";
+import { Toasts } from "../../ui/toast";
 import { AccessList, type Entry } from "./AccessList";
 
 const ROLES = [
@@ -21,20 +22,24 @@ const group = (id: string, name: string, members: number) =>
 const everyone = group("o", "Everyone", 3);
 const staff = group("s", "staff", 1);
 
-function open(entries: readonly Entry[]) {
+function open(entries: readonly Entry[], saved = true) {
   const changes: string[] = [];
   render(
-    <AccessList
-      label="Who"
-      entries={entries}
-      roles={ROLES}
-      results={[everyone, staff]}
-      onSearch={() => undefined}
-      emptyText=""
-      onChange={async (entry, role) => {
-        changes.push(`${entry.name} ${role}`);
-      }}
-    />,
+    <>
+      <Toasts />
+      <AccessList
+        label="Who"
+        entries={entries}
+        roles={ROLES}
+        results={[everyone, staff]}
+        onSearch={() => undefined}
+        emptyText=""
+        onChange={async (entry, role) => {
+          changes.push(`${entry.name} ${role}`);
+          return saved;
+        }}
+      />
+    </>,
   );
   return changes;
 }
@@ -83,4 +88,21 @@ it("returns to the weakest role after each addition", async () => {
   await add("staff");
   await waitFor(() => expect(changes).toEqual(["staff admin"]));
   expect(screen.getByLabelText("Role")).toHaveValue("use");
+});
+
+it.each([
+  [[], "added"],
+  [[{ ...staff, role: "use" }], "removed"],
+])("announces a saved change of %j", async (entries, done) => {
+  open(entries);
+  if (entries.length === 0) await add("staff");
+  else await userEvent.click(screen.getByRole("button", { name: "Remove staff" }));
+  expect(await screen.findByText(`Access of "staff" ${done} successfully.`)).toBeVisible();
+});
+
+it("announces no success of a rejected change", async () => {
+  const changes = open([{ ...staff, role: "admin" }], false);
+  await userEvent.selectOptions(screen.getByLabelText("Role of staff"), "use");
+  await waitFor(() => expect(changes).toEqual(["staff use"]));
+  expect(screen.queryByText(/updated successfully/)).toBeNull();
 });

@@ -119,6 +119,7 @@ function TokenForm({
           <Stack>
             <TextField
               label="Name"
+              autoFocus
               required
               maxLength={64}
               placeholder="ci"

@@ -221,6 +221,7 @@ export function AppForm({
           <FormProblems form={form} />
           <TextField
             label="Application name"
+            autoFocus={load === null}
             required
             autoComplete="off"
             hint="Shown to users on the consent page."

@@ -52,6 +52,7 @@ export function GroupForm({
               <>
                 <TextField
                   label="Name"
+                  autoFocus={load === null}
                   required
                   autoComplete="off"
                   hint="Letters, digits and hyphens; used by the CLI."

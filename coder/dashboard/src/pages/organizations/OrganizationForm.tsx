@@ -44,6 +44,7 @@ export function OrganizationForm({
           <Stack>
             <TextField
               label="Slug"
+              autoFocus={load === null}
               required
               autoComplete="off"
               hint="Letters, digits and hyphens. Used in URLs and by the CLI."

@@ -144,6 +144,7 @@ function Editor({
               <Stack>
                 <TextField
                   label="Name"
+                  autoFocus={create}
                   required
                   autoComplete="off"
                   readOnly={!create}

@@ -105,6 +105,7 @@ export function CreateUserPage() {
             <Stack>
               <TextField
                 label="Username"
+                autoFocus
                 required
                 autoComplete="off"
                 hint="Letters, digits and hyphens. Used in the URLs of their workspaces."

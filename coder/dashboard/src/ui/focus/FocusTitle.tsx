@@ -4,6 +4,8 @@ import { useEffect, useState } from "react";
 
 /** Room for a line of text below the element; otherwise it is shown above. */
 const BELOW_PX = 48;
+/** Distance of the text from the sides of the window. */
+const MARGIN_PX = 8;
 
 interface Shown {
   text: string;
@@ -17,10 +19,19 @@ function titleOf(target: EventTarget | null): Shown | null {
     return null;
   if (target.title === target.textContent?.trim()) return null;
   const { left, width, top, bottom } = target.getBoundingClientRect();
-  const middle = Math.min(Math.max(left + width / 2, 80), window.innerWidth - 80);
+  const middle = left + width / 2;
   return bottom + BELOW_PX < window.innerHeight
     ? { text: target.title, left: middle, top: bottom + 6 }
     : { text: target.title, left: middle, bottom: window.innerHeight - top + 6 };
+}
+
+/** Move the text into the window where it would be cut off. */
+function fit(box: HTMLElement | null): void {
+  if (!box) return;
+  const { left, width } = box.getBoundingClientRect();
+  const room = window.innerWidth - MARGIN_PX - width;
+  const inside = Math.max(MARGIN_PX, Math.min(left, room));
+  if (inside !== left) box.style.left = `${inside + width / 2}px`;
 }
 
 export function FocusTitle() {
@@ -44,10 +55,12 @@ export function FocusTitle() {
   const { text, ...place } = shown;
   return (
     <div
+      key={`${place.left} ${text}`}
+      ref={fit}
       aria-hidden="true"
       data-testid="focus-title"
       style={place}
-      className="pointer-events-none fixed z-60 max-w-72 -translate-x-1/2 rounded-md bg-text px-2.5 py-1.5 text-sm text-bg shadow-raised"
+      className="pointer-events-none fixed z-60 w-max max-w-72 -translate-x-1/2 rounded-md bg-text px-2.5 py-1.5 text-sm text-bg shadow-raised"
     >
       {text}
     </div>

@@ -1,12 +1,13 @@
 import { render, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { useState } from "react";
+import { useState, type ReactNode } from "react";
 import { expect, it } from "vitest";
 
 import { Confirm } from "../Confirm";
 import { Dialog } from "../Dialog";
 import { Menu, MenuItem } from "../Menu";
 import { TextField } from "../forms/Field";
+import { focusOrigin, useFocusReturnOnUnmount } from "./focus-return";
 
 function Opened({ from, vanishes = false }: { from: "button" | "menu"; vanishes?: boolean }) {
   const [open, setOpen] = useState(false);
@@ -43,6 +44,86 @@ it("returns to the button of the menu that opened the dialog", async () => {
   await waitFor(() => expect(screen.getByLabelText("Name")).toHaveFocus());
   await userEvent.keyboard("{Escape}");
   await waitFor(() => expect(screen.getByRole("button", { name: "More" })).toHaveFocus());
+});
+
+it("returns to the control before the button that has disappeared", async () => {
+  function Rows() {
+    const [asked, ask] = useState(false);
+    const [ended, end] = useState(false);
+    return (
+      <main id="content" tabIndex={-1}>
+        <button type="button">Update password</button>
+        {ended ? null : (
+          <button type="button" onClick={() => ask(true)}>
+            End session…
+          </button>
+        )}
+        <Dialog open={asked} onClose={() => ask(false)} title="End it?">
+          <button
+            type="button"
+            onClick={() => {
+              end(true);
+              ask(false);
+            }}
+          >
+            End session
+          </button>
+        </Dialog>
+      </main>
+    );
+  }
+  render(<Rows />);
+  await userEvent.tab();
+  await userEvent.tab();
+  await userEvent.keyboard("{Enter}");
+  await userEvent.click(screen.getByRole("button", { name: "End session" }));
+  await waitFor(() =>
+    expect(screen.getByRole("button", { name: "Update password" })).toHaveFocus(),
+  );
+});
+
+function Palette({ origin, onChoose }: { origin: HTMLElement | null; onChoose: () => void }) {
+  useFocusReturnOnUnmount(origin);
+  return (
+    <button type="button" autoFocus onClick={onChoose}>
+      Choose
+    </button>
+  );
+}
+
+/** A palette in whose place a page appears at once. */
+function Chosen({ page, path }: { page: ReactNode; path: string }) {
+  const [palette, setPalette] = useState<{ origin: HTMLElement | null } | null>(null);
+  const [chosen, setChosen] = useState(false);
+  const choose = () => {
+    window.history.pushState(null, "", path);
+    setPalette(null);
+    setChosen(true);
+  };
+  return (
+    <>
+      <button type="button" onClick={() => setPalette({ origin: focusOrigin() })}>
+        Search
+      </button>
+      <main id="content" tabIndex={-1} aria-label="Content">
+        {chosen ? page : null}
+      </main>
+      {palette ? <Palette origin={palette.origin} onChoose={choose} /> : null}
+    </>
+  );
+}
+
+it.each([
+  ["the first field of the page that has opened", "/new", "textbox", "Name"],
+  ["the content of the page that has opened", "/list", "main", "Content"],
+  ["the button before, if no page has opened", "/", "button", "Search"],
+] as const)("leaves the focus of a closed palette on %s", async (_, path, role, name) => {
+  window.history.pushState(null, "", "/");
+  const page = role === "textbox" ? <input aria-label={name} autoFocus /> : "A list";
+  render(<Chosen page={page} path={path} />);
+  await userEvent.click(screen.getByRole("button", { name: "Search" }));
+  await userEvent.keyboard("{Enter}");
+  await waitFor(() => expect(screen.getByRole(role, { name })).toHaveFocus());
 });
 
 it("returns to the page's content if the button has disappeared", async () => {

@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "react";
 
 const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex]";
-const KEPT = 6;
+const KEPT = 16;
 
 /**
  * The last elements that got the focus or were pressed, newest first: Safari does not focus a
@@ -28,21 +28,43 @@ function lasting(element: HTMLElement): HTMLElement {
 document.addEventListener("focusin", track, true);
 document.addEventListener("pointerdown", track, true);
 
-/** Return the element to which the focus returns after `dialog`, which has just opened or is about to. */
-export function focusOrigin(dialog: Element | null = null): HTMLElement | null {
-  const active = document.activeElement;
-  const focused =
-    active instanceof HTMLElement && active !== document.body ? [lasting(active)] : [];
+/** Whether the Tab key reaches the element. */
+export function isUsable(element: HTMLElement): boolean {
   return (
-    [...focused, ...recent].find((element) => element.isConnected && !dialog?.contains(element)) ??
-    null
+    element.tabIndex >= 0 &&
+    !element.matches(":disabled") &&
+    element.closest("[aria-hidden=true], [inert]") === null &&
+    (element.checkVisibility?.() ?? true)
   );
 }
 
-/** Focus the element, or the page's content if the element has disappeared meanwhile. */
+/** The element that has the focus; null if none has. */
+function focusedElement(): HTMLElement | null {
+  const active = document.activeElement;
+  return active instanceof HTMLElement && active !== document.body ? active : null;
+}
+
+/** Return the element to which the focus returns after `dialog`, which has just opened or is about to. */
+export function focusOrigin(dialog: Element | null = null): HTMLElement | null {
+  const active = focusedElement();
+  return (
+    [...(active ? [lasting(active)] : []), ...recent].find(
+      (element) => element.isConnected && !dialog?.contains(element),
+    ) ?? null
+  );
+}
+
+/**
+ * Focus the element. If it has disappeared or was disabled meanwhile, focus the control of the same
+ * page that had the focus before it; without one, the page's content.
+ */
 export function returnFocus(origin: HTMLElement | null): void {
-  if (origin?.isConnected) origin.focus();
-  else document.getElementById("content")?.focus({ preventScroll: true });
+  const content = document.getElementById("content");
+  const before =
+    origin && recent.find((element) => content?.contains(element) && isUsable(element));
+  const target = origin?.isConnected && !origin.matches(":disabled") ? origin : before;
+  if (target) target.focus();
+  else content?.focus({ preventScroll: true });
 }
 
 /**
@@ -59,16 +81,23 @@ export function useFocusReturn(open: boolean) {
     content,
     onCloseAutoFocus: (event: Event) => {
       event.preventDefault();
-      returnFocus(origin.current);
+      // A page that the dialog opened may have focused its first field by now.
+      if (focusedElement() === null) returnFocus(origin.current);
     },
   };
 }
 
-/** Return the focus to `origin` when the component disappears. */
+/** Return the focus to `origin` when the component disappears, unless it has opened another page. */
 export function useFocusReturnOnUnmount(origin: HTMLElement | null): void {
-  useEffect(
-    // After the library's own handlers, which leave the focus on the body.
-    () => () => void window.setTimeout(() => returnFocus(origin)),
-    [origin],
-  );
+  useEffect(() => {
+    const { pathname } = window.location;
+    return () => {
+      const field = focusedElement(); // the first field of the page that has opened, if it has one
+      // After the library's own handlers, which leave the focus on the body or take it to `origin`.
+      window.setTimeout(() => {
+        if (field?.isConnected) field.focus({ preventScroll: true });
+        else returnFocus(window.location.pathname === pathname ? origin : null);
+      });
+    };
+  }, [origin]);
 }

@@ -55,3 +55,23 @@ it("hides with the focus", async () => {
   act(() => screen.getByRole("button").blur());
   expect(screen.queryByTestId("focus-title")).toBeNull();
 });
+
+it.each([
+  [-200, "108px"],
+  [990, "916px"],
+  [300, "5px"],
+])("shows a text that begins at %i px in the window", async (begin, left) => {
+  vi.spyOn(window, "innerWidth", "get").mockReturnValue(1024);
+  vi.spyOn(Element.prototype, "getBoundingClientRect").mockImplementation(function (this: Element) {
+    const title = this.getAttribute("data-testid") === "focus-title";
+    return title ? new DOMRect(begin, 0, 200, 30) : new DOMRect(0, 0, 10, 10);
+  });
+  render(
+    <>
+      <IconButton label="Delete dev">x</IconButton>
+      <FocusTitle />
+    </>,
+  );
+  await userEvent.tab();
+  expect(screen.getByTestId("focus-title").style.left).toBe(left);
+});

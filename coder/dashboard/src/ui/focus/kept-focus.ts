@@ -1,7 +1,7 @@
 // The keyboard's place is never lost: if the focused control disappears, the focus moves to the next control of the
 // same place; if it is disabled for a moment, it gets the focus back. The browser would leave the focus on the body:
 // screen readers then start at the top of the page, and Enter does nothing.
-import { focusOrigin, returnFocus } from "./focus-return";
+import { focusOrigin, isUsable, returnFocus } from "./focus-return";
 
 const CONTROLS =
   "a[href], button, input:not([type=hidden]), select, textarea, summary, iframe, [tabindex]";
@@ -14,15 +14,6 @@ const AFTER_LIBRARIES_MS = 50;
 interface Place {
   parent: Element;
   before: Node | null;
-}
-
-function isUsable(element: HTMLElement): boolean {
-  return (
-    element.tabIndex >= 0 &&
-    !element.matches(":disabled") &&
-    element.closest("[aria-hidden=true], [inert]") === null &&
-    (element.checkVisibility?.() ?? true)
-  );
 }
 
 /** Return the control that follows the place, or the last one before it, within the bounds of the place. */

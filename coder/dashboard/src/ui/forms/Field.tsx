@@ -64,12 +64,22 @@ export function Field({
         </div>
       ) : null}
       {children}
-      {problem ? (
-        <p id={`${id}-problem`} role="alert" className="text-sm text-bad [overflow-wrap:anywhere]">
-          {problem}
-        </p>
-      ) : null}
+      <Problem id={id} text={problem} />
     </div>
+  );
+}
+
+/** The error of the field `id`, announced when it appears. */
+export function Problem({ id, text }: { id: string; text: string | undefined }) {
+  if (!text) return null;
+  return (
+    <p
+      id={`${id}-problem`}
+      role="alert"
+      className="text-sm whitespace-pre-line text-bad [overflow-wrap:anywhere]"
+    >
+      {text}
+    </p>
   );
 }
 

@@ -2,12 +2,14 @@
 import { useId, type ReactNode } from "react";
 
 import { cx } from "../cx";
+import { describedBy, Problem } from "./Field";
 
 interface RadioCardsProps {
   label: string;
   /** The heading, where it is more than the label. */
   heading?: ReactNode;
   hint?: ReactNode;
+  problem?: string | undefined;
   value: string;
   onChange: (value: string) => void;
   options: readonly {
@@ -25,6 +27,7 @@ export function RadioCards({
   label,
   heading,
   hint,
+  problem,
   value,
   onChange,
   options,
@@ -32,9 +35,17 @@ export function RadioCards({
 }: RadioCardsProps) {
   const name = useId();
   return (
-    <fieldset aria-label={label} className="flex flex-col gap-1.5">
+    <fieldset
+      aria-label={label}
+      aria-describedby={describedBy(name, hint, problem)}
+      className="flex flex-col gap-1.5"
+    >
       <legend className="mb-1 text-base font-medium">{heading ?? label}</legend>
-      {hint ? <div className="mb-1 text-sm text-muted">{hint}</div> : null}
+      {hint ? (
+        <div id={`${name}-hint`} className="mb-1 text-sm text-muted">
+          {hint}
+        </div>
+      ) : null}
       <div
         className={
           columns
@@ -72,6 +83,7 @@ export function RadioCards({
           </label>
         ))}
       </div>
+      <Problem id={name} text={problem} />
     </fieldset>
   );
 }

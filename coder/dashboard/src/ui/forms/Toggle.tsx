@@ -4,10 +4,12 @@ import { Checkbox as RadixCheckbox, Switch as RadixSwitch } from "radix-ui";
 import { useId, type ReactNode } from "react";
 
 import { cx } from "../cx";
+import { describedBy, Problem } from "./Field";
 
 interface ToggleProps {
   label: ReactNode;
   hint?: ReactNode;
+  problem?: string | undefined;
   checked: boolean;
   onChange: (checked: boolean) => void;
   disabled?: boolean;
@@ -15,8 +17,13 @@ interface ToggleProps {
   id?: string;
 }
 
-/** The label of the control `id`, and the hint that describes it. */
-function Caption({ id, label, hint }: { id: string; label: ReactNode; hint: ReactNode }) {
+/** The label of the control `id`, and the hint and the error that describe it. */
+function Caption({
+  id,
+  label,
+  hint,
+  problem,
+}: Pick<ToggleProps, "label" | "hint" | "problem"> & { id: string }) {
   return (
     <>
       <label htmlFor={id} className="font-medium">
@@ -27,6 +34,7 @@ function Caption({ id, label, hint }: { id: string; label: ReactNode; hint: Reac
           {hint}
         </div>
       ) : null}
+      <Problem id={id} text={problem} />
     </>
   );
 }
@@ -34,6 +42,7 @@ function Caption({ id, label, hint }: { id: string; label: ReactNode; hint: Reac
 export function Checkbox({
   label,
   hint,
+  problem,
   checked,
   onChange,
   disabled,
@@ -51,11 +60,12 @@ export function Checkbox({
         checked={checked}
         disabled={disabled}
         data-testid={testId}
-        aria-describedby={hint ? `${id}-hint` : undefined}
+        aria-invalid={problem ? true : undefined}
+        aria-describedby={describedBy(id, hint, problem)}
         onChange={(event) => onChange(event.target.checked)}
       />
       <div className="min-w-0">
-        <Caption id={id} label={label} hint={hint} />
+        <Caption id={id} label={label} hint={hint} problem={problem} />
       </div>
     </div>
   );
@@ -65,6 +75,7 @@ export function Checkbox({
 export function ButtonCheckbox({
   label,
   hint,
+  problem,
   checked,
   onChange,
   disabled = false,
@@ -81,7 +92,8 @@ export function ButtonCheckbox({
         onCheckedChange={(on) => onChange(on === true)}
         disabled={disabled}
         data-testid={testId}
-        aria-describedby={hint ? `${id}-hint` : undefined}
+        aria-invalid={problem ? true : undefined}
+        aria-describedby={describedBy(id, hint, problem)}
         className={cx(
           "mt-0.5 grid size-4 shrink-0 place-items-center rounded-sm border border-line-strong bg-surface",
           "disabled:opacity-50 data-[state=checked]:border-accent data-[state=checked]:bg-accent",
@@ -92,7 +104,7 @@ export function ButtonCheckbox({
         </RadixCheckbox.Indicator>
       </RadixCheckbox.Root>
       <div className="min-w-0">
-        <Caption id={id} label={label} hint={hint} />
+        <Caption id={id} label={label} hint={hint} problem={problem} />
       </div>
     </div>
   );
@@ -101,6 +113,7 @@ export function ButtonCheckbox({
 export function Switch({
   label,
   hint,
+  problem,
   hideLabel = false,
   checked,
   onChange,
@@ -121,7 +134,8 @@ export function Switch({
         onCheckedChange={onChange}
         disabled={disabled}
         data-testid={testId}
-        aria-describedby={hint ? `${id}-hint` : undefined}
+        aria-invalid={problem ? true : undefined}
+        aria-describedby={describedBy(id, hint, problem)}
         className={cx(
           "relative mt-0.5 h-5 w-9 shrink-0 rounded-full bg-line-strong transition-colors",
           "duration-(--quick) disabled:opacity-50 data-[state=checked]:bg-accent",
@@ -135,7 +149,7 @@ export function Switch({
         />
       </RadixSwitch.Root>
       <div className={hideLabel ? "sr-only" : "min-w-0"}>
-        <Caption id={id} label={label} hint={hint} />
+        <Caption id={id} label={label} hint={hint} problem={problem} />
       </div>
     </div>
   );

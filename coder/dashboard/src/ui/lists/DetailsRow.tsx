@@ -29,7 +29,7 @@ export function DetailsRow({ label, details, children, open, toggle, testId }: D
     if (!selecting && !(target as Element).closest(OWN_CLICK)) toggle();
   };
   return (
-    <li data-testid={testId}>
+    <li data-row data-testid={testId}>
       {/* A larger area for the pointer: keyboards and screen readers use the button. */}
       {/* eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-static-element-interactions */}
       <div

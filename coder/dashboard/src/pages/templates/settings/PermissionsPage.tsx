@@ -56,8 +56,14 @@ export function TemplatePermissionsPage() {
     patch(`/api/v2/templates/${template.id}/acl`, {
       [entry.kind === "user" ? "user_perms" : "group_perms"]: { [entry.id]: role },
     }).then(
-      () => queries.invalidateQueries({ queryKey: ["templates", template.id, "acl"] }),
-      (error: unknown) => toast.failed("Failed to update the permission", error),
+      async () => {
+        await queries.invalidateQueries({ queryKey: ["templates", template.id, "acl"] });
+        return true;
+      },
+      (error: unknown) => {
+        toast.failed("Failed to update the permission", error);
+        return false;
+      },
     );
   return (
     <>

@@ -9,7 +9,11 @@ import type { Workspace, WorkspaceBuildParameter } from "../../../api/types";
 import { Button, IconButton } from "../../../ui/Button";
 import { SkeletonRows } from "../../../ui/Loading";
 import { Popover } from "../../../ui/Popover";
-import { hasErrors, useDynamicParameters } from "../../../features/parameter/dynamic-parameters";
+import {
+  FIX_PARAMETERS,
+  hasErrors,
+  useDynamicParameters,
+} from "../../../features/parameter/dynamic-parameters";
 import { ParameterField } from "../../../features/parameter/ParameterField";
 import { startVersion } from "./builds";
 
@@ -56,6 +60,7 @@ export function BuildOptions({ workspace, verb, onBuild }: BuildOptionsProps) {
 function Options({ workspace, verb, onBuild }: BuildOptionsProps) {
   const dynamic = useDynamicParameters(startVersion(workspace), workspace.owner_id, {});
   const shown = dynamic.parameters?.filter((parameter) => parameter.ephemeral) ?? null;
+  const invalid = hasErrors({ ...dynamic, parameters: shown });
   return (
     <form
       className="flex flex-col gap-4"
@@ -89,7 +94,8 @@ function Options({ workspace, verb, onBuild }: BuildOptionsProps) {
         type="submit"
         variant="primary"
         data-testid="build-parameters-submit"
-        disabled={shown === null || hasErrors({ ...dynamic, parameters: shown })}
+        disabled={shown === null || invalid}
+        title={invalid ? FIX_PARAMETERS : undefined}
       >
         {verb}
       </Button>

@@ -22,6 +22,7 @@ import { templatePath } from "../../../features/template/paths";
 import { type InitialValues } from "./initial-values";
 import {
   buildValues,
+  FIX_PARAMETERS,
   hasErrors,
   useDynamicParameters,
 } from "../../../features/parameter/dynamic-parameters";
@@ -91,11 +92,7 @@ export function CreateForm({
       : "";
   const blocked =
     ownerProblem ||
-    (missing.length > 0
-      ? missingLinks(missing, linked)
-      : hasErrors(dynamic)
-        ? "Fix the parameters marked above."
-        : "");
+    (missing.length > 0 ? missingLinks(missing, linked) : hasErrors(dynamic) ? FIX_PARAMETERS : "");
   const openOrCreate = async () => {
     const result = match === "" ? null : (await existing.refetch()).data;
     if (result === undefined) return; // the reason stands above the form

@@ -18,6 +18,7 @@ import { PageHead, Stack } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import {
   buildValues,
+  FIX_PARAMETERS,
   hasErrors,
   useDynamicParameters,
 } from "../../../features/parameter/dynamic-parameters";
@@ -72,6 +73,7 @@ function ParametersForm({ workspace, initial }: { workspace: Workspace; initial:
   const version = useSearchParams()[0].get("templateVersionId") ?? build.template_version_id;
   const dynamic = useDynamicParameters(version, workspace.owner_id, start);
   const running = build.status === "running";
+  const invalid = hasErrors(dynamic);
   const conflict = useConflict(
     () => newestValues(workspace.id),
     (values) => values,
@@ -138,8 +140,19 @@ function ParametersForm({ workspace, initial }: { workspace: Workspace; initial:
               The machine is managed outside Coder: a build only changes its record here.
             </p>
           ) : null}
+          {invalid ? (
+            <p id="update-blocked" className="mr-auto text-sm text-muted">
+              {FIX_PARAMETERS}
+            </p>
+          ) : null}
           <ButtonLink to={workspacePath(workspace)}>Cancel</ButtonLink>
-          <Button type="submit" variant="primary" busy={form.busy} disabled={hasErrors(dynamic)}>
+          <Button
+            type="submit"
+            variant="primary"
+            busy={form.busy}
+            disabled={invalid}
+            aria-describedby={invalid ? "update-blocked" : undefined}
+          >
             {running ? "Update and restart" : "Update and start"}
           </Button>
         </div>

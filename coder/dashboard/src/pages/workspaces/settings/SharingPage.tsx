@@ -70,12 +70,17 @@ export function SharingPage() {
     patch(`/api/v2/workspaces/${workspace.id}/acl`, {
       [entry.kind === "user" ? "user_roles" : "group_roles"]: { [entry.id]: role },
     }).then(
-      () =>
-        Promise.all([
+      async () => {
+        await Promise.all([
           queries.invalidateQueries({ queryKey: ["workspaces", workspace.id, "acl"] }),
           queries.invalidateQueries({ queryKey: ["workspace"] }),
-        ]),
-      (error: unknown) => toast.failed("Failed to update sharing", error),
+        ]);
+        return true;
+      },
+      (error: unknown) => {
+        toast.failed("Failed to update sharing", error);
+        return false;
+      },
     );
   const off = settings?.sharing_globally_disabled
     ? "This deployment"
