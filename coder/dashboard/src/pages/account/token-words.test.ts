@@ -39,7 +39,7 @@ describe("token", () => {
     [[], "All of your permissions"],
     [["coder:workspaces.access"], "Use workspaces"],
     [["workspace:read"], "workspace:read"],
-    [["workspace:read", "template:read"], "2 things"],
+    [["workspace:read", "template:read"], "2 permissions"],
   ])("with %j shows %s", (scopes, words) => {
     expect(scopesText(scopes)).toBe(words);
   });
