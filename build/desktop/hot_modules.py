@@ -54,7 +54,7 @@ def hot_modules() -> list[str]:
 
 
 def source_hash(level: str) -> str:
-    made_by = f"{compiled.source_hash(level)} {_GENERATE} {sources.VERSION} {SUFFIX} {sys.version}"
+    made_by = f"{compiled.source_hash(level)} {Path(__file__).read_text()} {sources.VERSION} {sys.version}"
     return hashlib.sha256(made_by.encode()).hexdigest()[:16]
 
 
@@ -88,7 +88,7 @@ def compile_tree(tree: Path, made: Path, level: str) -> None:
         raise SystemExit("build: mypyc failed, see above")
     plan = json.loads(done.stdout.splitlines()[-1])
     runtime = Path(plan["include"])
-    options = ["-O" + level, "-w", "-I", str(headers()), "-I", str(runtime), "-I", str(tree / "build")]
+    options = ["-O" + level, "-DNDEBUG", "-w", "-I", str(headers()), "-I", str(runtime), "-I", str(tree / "build")]
     options += [part for name in plan["folders"] for part in ("-I", str(runtime / name))]
     shared = [*plan["shared"], *(str(runtime / name) for name in plan["runtime"])]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -101,7 +101,9 @@ def compile_tree(tree: Path, made: Path, level: str) -> None:
 
 def compile_one(tree: Path, source: str, number: int, options: list[str]) -> str:
     made = f"{number}.o"
-    run([MINGW, "-c", *options, f"-ffile-prefix-map={tree}=.", "-o", made, source], tree)
+    # `assert` of headers writes the name of its file into the program: it must not depend on where the cache is.
+    maps = [f"-ffile-prefix-map={folder}=." for folder in (tree, sources.CACHE)]
+    run([MINGW, "-c", *options, *maps, "-o", made, source], tree)
     return str(tree / made)
 
 
