@@ -283,7 +283,7 @@ _BUILDS = text(
         count(*) FILTER (WHERE j.started_at IS NOT NULL AND j.completed_at IS NULL),
         count(*) FILTER (WHERE j.completed_at IS NOT NULL AND j.error = '' AND j.canceled_at IS NULL
             AND b.transition = 'start'),
-        count(*) FILTER (WHERE j.completed_at IS NOT NULL AND (j.error <> '' OR j.canceled_at IS NOT NULL)),
+        count(*) FILTER (WHERE j.completed_at IS NOT NULL AND j.error <> '' AND j.canceled_at IS NULL),
         count(*) FILTER (WHERE j.completed_at IS NOT NULL AND j.error = '' AND j.canceled_at IS NULL
             AND b.transition = 'stop')
     FROM workspaces w JOIN workspace_builds b ON b.id = w.latest_build_id

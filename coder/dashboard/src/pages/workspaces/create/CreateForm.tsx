@@ -261,7 +261,7 @@ export function CreateForm({
         </Stack>
       </form>
       <AutoCreate
-        open={confirming && ready && !existing.isError && (blocked === "" || match !== "")}
+        open={confirming && ready && (blocked === "" || match !== "")}
         template={template}
         name={form.values.name || suggestion}
         match={match}

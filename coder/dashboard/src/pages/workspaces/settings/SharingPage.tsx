@@ -2,9 +2,10 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
-import { get, patch, withQuery } from "../../../api/client";
+import { get, patch } from "../../../api/client";
+import { members } from "../../../api/queries/organizations";
 import { sharingSettings, workspaceAcl } from "../../../api/queries/workspaces";
-import type { GetUsersResponse, Group } from "../../../api/types";
+import type { Group } from "../../../api/types";
 import { AccessList, type Entry } from "../../../features/person/AccessList";
 import { Section } from "../../../ui/Card";
 import { Failure } from "../../../ui/Failure";
@@ -17,6 +18,7 @@ import { toast } from "../../../ui/toast";
 import { groupEntry, groupName } from "../../../features/person/everyone";
 import { useSettingsWorkspace } from "./SettingsLayout";
 
+const SHOWN = 25; // the server returns more as the user types
 const ROLES = [
   ["use", "Use", "use its terminal, SSH and applications, start and stop it"],
   ["admin", "Admin", "use this workspace, change and share it"],
@@ -29,12 +31,12 @@ export function SharingPage() {
   const [text, setText] = useState("");
   const settings = useQuery(sharingSettings(workspace.organization_id)).data;
   const acl = useQuery(workspaceAcl(workspace.id));
+  // Members see the members of their organization; the list of all users is for administrators.
   const userSearch = useQuery({
-    queryKey: ["users", "search", text],
-    queryFn: () => get<GetUsersResponse>(withQuery("/api/v2/users", { q: text, limit: 25 })),
+    ...members(workspace.organization_id, text, 1, SHOWN),
     retry: false,
   });
-  const users = userSearch.data?.users ?? [];
+  const users = userSearch.data?.members ?? [];
   const groupList = useQuery({
     queryKey: ["organizations", workspace.organization_id, "groups"],
     queryFn: () => get<Group[]>(`/api/v2/organizations/${workspace.organization_id}/groups`),
@@ -46,9 +48,9 @@ export function SharingPage() {
       .filter((group) => groupName(group).toLowerCase().includes(text.toLowerCase()))
       .map(groupEntry),
     ...users
-      .filter((user) => user.id !== workspace.owner_id)
+      .filter((user) => user.user_id !== workspace.owner_id)
       .map((user) => ({
-        id: user.id,
+        id: user.user_id,
         kind: "user" as const,
         name: user.username,
         hint: user.email,
