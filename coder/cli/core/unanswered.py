@@ -27,6 +27,8 @@ ANSWERS = {
     "Which versions of {}?": "the versions' names as arguments",
     "Select a preset:": "--preset NAME, or --preset none",
     "Choose a template:": "--id",
+    "Choose a base:": "--base ID",
+    "Choose modules:": "--module ID",
     "Select a template:": "--template",
     "Roles:": "--roles",
     'Type "{}" to confirm rename:': "the workspace's name on standard input",

@@ -64,6 +64,7 @@ def run_command(words: list[str], url: str, folder: Path) -> Done:
     began = time.monotonic()
     ours, terminal = pty.openpty()
     output = bytearray()
+    before = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     pid = os.fork()
     if not pid:
         code = 99
@@ -92,7 +93,8 @@ def run_command(words: list[str], url: str, folder: Path) -> Done:
         while piece := screen.read(65536):
             output += piece
     _, status, usage = os.wait4(pid, 0)
-    return Done(os.waitstatus_to_exitcode(status), bytes(output), time.monotonic() - began, usage.ru_maxrss << 10)
+    took = max(0, (usage.ru_maxrss << 10) - before)  # it begins with the memory of the driver
+    return Done(os.waitstatus_to_exitcode(status), bytes(output), time.monotonic() - began, took)
 
 
 @dataclass

@@ -20,6 +20,7 @@ from coder.base import log
 from coder.coderd.services.foundation.outgoing_requests import OutgoingReply
 from coder.coderd.services.login import external_auth, oauth_exchange
 from tests.kit.api.api_description import application
+from tests.kit.api.http_clients import http_client
 from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 from tests.kit.server.two_organizations import foreign_world
 from tests.unit.coderd.services.login.test_external_auth import ME, authenticated, deployment
@@ -287,6 +288,6 @@ async def test_strange_provider_reply_is_reported(number: str, monkeypatch: pyte
 )
 async def test_applications_of_impossible_names_are_missing(path: str) -> None:
     """A NUL reached PostgreSQL: 500 for anybody, and the statement in the log."""
-    async with running_coderd(first_user=True) as world, httpx.AsyncClient(base_url=world.url) as client:
+    async with running_coderd(first_user=True) as world, http_client(world.url) as client:
         for headers in ({}, {"Coder-Session-Token": world.token}):
             assert (await client.get(path, headers=headers)).status_code in {303, 307, 404}

@@ -22,6 +22,7 @@ from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.site import site_settings as site_store
 from coder.domain.access.policy import Class, Subject
 from coder.domain.notifications.notification_templates import TEMPLATES
+from coder.domain.notifications.own_templates import OWN
 from coder.domain.notifications.notification_texts import BY_ID, METHODS
 
 if TYPE_CHECKING:
@@ -60,8 +61,10 @@ async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
 
 async def list_templates(ctx: Context, kind: str) -> list[NotificationTemplate]:
     methods = await ctx.db.read(store.list_methods)
+    # Without our own: programs written for upstream know its list.
     templates = sorted(
-        (template for template in TEMPLATES if template.kind == kind), key=lambda template: template.name
+        (template for template in TEMPLATES if template.kind == kind and template not in OWN),
+        key=lambda template: template.name,
     )
     return [
         NotificationTemplate(

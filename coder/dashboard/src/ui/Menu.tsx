@@ -1,18 +1,11 @@
 // A menu behind a button. Items are links or actions; an unavailable one is disabled with its
 // reason. The open menu is a module of its own (overlay/MenuParts), loaded after the page.
-import {
-  createElement,
-  Suspense,
-  useId,
-  useRef,
-  useState,
-  type ReactNode,
-  type RefObject,
-} from "react";
+import { createElement, Suspense, useId, useRef, useState, type ReactNode } from "react";
 import { Slot } from "radix-ui";
 
 import { keyOf } from "./keys";
 import { lateModule } from "./overlay/late-module";
+import type { MenuCheckProps, MenuItemProps } from "./overlay/panel-props";
 
 const parts = lateModule(
   () => import("./overlay/MenuParts"),
@@ -20,17 +13,6 @@ const parts = lateModule(
 );
 /** Load the open menu's module, so that the first menu opens at once. */
 export const loadMenus = parts.load;
-
-export interface MenuPanelProps {
-  anchor: RefObject<HTMLButtonElement | null>;
-  triggerId: string;
-  contentId: string;
-  open: boolean;
-  onOpenChange: (open: boolean) => void;
-  align: "start" | "end";
-  label: string | undefined;
-  children: ReactNode;
-}
 
 export function Menu({
   trigger,
@@ -88,27 +70,6 @@ export function Menu({
       ) : null}
     </>
   );
-}
-
-export interface MenuItemProps {
-  children: ReactNode;
-  icon?: ReactNode;
-  onSelect?: () => void;
-  to?: string;
-  href?: string;
-  /** Opens a file or another site: a plain browser link. */
-  download?: boolean;
-  danger?: boolean;
-  disabled?: boolean;
-  /** The reason why it is disabled, or its effect. */
-  hint?: ReactNode;
-  testId?: string;
-}
-
-export interface MenuCheckProps {
-  checked: boolean;
-  onChange: (checked: boolean) => void;
-  children: ReactNode;
 }
 
 // Only an open menu renders its children: their module is there.

@@ -1,7 +1,7 @@
 // A panel next to its button. A panel takes the focus itself: it scrolls, and may contain nothing else
 // focusable. The open panel is a module of its own (overlay/PopoverPanel), loaded after the page.
 import { Slot } from "radix-ui";
-import { Suspense, useId, useRef, useState, type ReactNode, type RefObject } from "react";
+import { Suspense, useId, useRef, useState, type ReactNode } from "react";
 
 import { lateModule } from "./overlay/late-module";
 
@@ -20,17 +20,6 @@ interface PopoverProps {
   open?: boolean;
   onOpenChange?: (open: boolean) => void;
   className?: string;
-}
-
-export interface PopoverPanelProps {
-  anchor: RefObject<HTMLButtonElement | null>;
-  id: string;
-  open: boolean;
-  onOpenChange: (open: boolean) => void;
-  align: "start" | "center" | "end";
-  label: string;
-  className: string;
-  children: ReactNode;
 }
 
 export function Popover({

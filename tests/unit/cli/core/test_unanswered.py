@@ -24,6 +24,7 @@ WITHOUT_FLAG = {
     "Select some things:",
     "Choose values:",
     "{} (separated by commas)",
+    "{}{}:",
 }
 """Questions that only standard input answers: repeated secrets, examples of prompts, choices at a terminal only."""
 

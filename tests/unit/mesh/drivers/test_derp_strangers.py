@@ -217,7 +217,7 @@ def test_empty_frames_push_out_no_others() -> None:
     assert queue.shares[b"honest"].packets == 150
 
 
-def test_large_packets_pause_their_sender_before_any_is_lost() -> None:
+def test_large_packets_pause_sender_before_loss() -> None:
     queue = FairQueue()
     dropped = 0
     while not queue.is_crowded_by(b"sender"):

@@ -74,16 +74,11 @@ export function RoleEditorPage() {
   );
 }
 
-const fields = ({
-  name,
-  display_name,
-  organization_permissions,
-  organization_member_permissions,
-}: typeof EMPTY) => ({
-  name,
-  display_name,
-  organization_permissions,
-  organization_member_permissions,
+const fields = (role: typeof EMPTY) => ({
+  name: role.name,
+  display_name: role.display_name,
+  organization_permissions: role.organization_permissions,
+  organization_member_permissions: role.organization_member_permissions,
 });
 
 function Editor({

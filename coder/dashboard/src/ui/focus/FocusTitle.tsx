@@ -2,6 +2,10 @@
 // reasons of disabled ones. Screen readers read the title itself.
 import { useEffect, useState } from "react";
 
+const LOOK =
+  "pointer-events-none fixed z-60 w-max max-w-72 -translate-x-1/2 rounded-md bg-text px-2.5 py-1.5 " +
+  "text-sm text-bg shadow-raised";
+
 /** Room for a line of text below the element; otherwise it is shown above. */
 const BELOW_PX = 48;
 /** Distance of the text from the sides of the window. */
@@ -60,7 +64,7 @@ export function FocusTitle() {
       aria-hidden="true"
       data-testid="focus-title"
       style={place}
-      className="pointer-events-none fixed z-60 w-max max-w-72 -translate-x-1/2 rounded-md bg-text px-2.5 py-1.5 text-sm text-bg shadow-raised"
+      className={LOOK}
     >
       {text}
     </div>

@@ -6,7 +6,7 @@ import { Link } from "react-router";
 
 import { cx } from "../cx";
 import { keyOf } from "../keys";
-import type { MenuCheckProps, MenuItemProps, MenuPanelProps } from "../Menu";
+import type { MenuCheckProps, MenuItemProps, MenuPanelProps } from "./panel-props";
 
 const ITEM = cx(
   "flex w-full items-center gap-2.5 rounded-md px-2.5 py-1.5 text-base",

@@ -3,7 +3,7 @@ import { Popover as Radix } from "radix-ui";
 import { useRef } from "react";
 
 import { cx } from "../cx";
-import type { PopoverPanelProps } from "../Popover";
+import type { PopoverPanelProps } from "./panel-props";
 
 export function PopoverPanel({
   anchor,
