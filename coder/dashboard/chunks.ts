@@ -9,7 +9,10 @@ const FIRST = ["/src/main.tsx", "/src/pages/workspaces/WorkspacesPage.tsx"];
 /** Modules of some hundred bytes that many pages import. */
 const SMALL = /\/lucide-react\/dist\/esm\/icons\/|\/src\/(?:lib|api)\//;
 
-/** Menus and panels, and what they are positioned with: loaded after the first page, which needs the rest of the library. */
+/** Menus, tabs and switches, and what they share; forms need none of them. */
+const CONTROLS =
+  /\/node_modules\/@radix-ui\/react-(?:menu|dropdown-menu|tabs|checkbox|switch|roving-focus|collection)\/|\/src\/ui\/overlay\/Menu/;
+/** Panels and what they are positioned with: loaded after the first page, which needs the rest of the library. */
 const OVERLAYS = /\/node_modules\/(?:@radix-ui|@floating-ui)\/|\/src\/ui\/overlay\/[A-Z]/;
 
 const ICON = /\/lucide-react\/dist\/esm\/icons\/([^/]+)\.m?js$/;
@@ -33,6 +36,7 @@ export function chunkNames(): Rollup.GetManualChunk {
     const icon = ICON.exec(id)?.[1];
     if (icon === undefined ? first.has(id) : icons.has(icon)) return "first";
     // Without a name of its own, Rollup adds it to the chunk of the package's index.
+    if (CONTROLS.test(id)) return "controls";
     if (OVERLAYS.test(id)) return "overlays";
     return SMALL.test(id) ? "small" : undefined;
   };
