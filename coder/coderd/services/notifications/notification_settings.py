@@ -22,8 +22,8 @@ from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.site import site_settings as site_store
 from coder.domain.access.policy import Class, Subject
 from coder.domain.notifications.notification_templates import TEMPLATES
-from coder.domain.notifications.own_templates import OWN
 from coder.domain.notifications.notification_texts import BY_ID, METHODS
+from coder.domain.notifications.own_templates import OWN
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

@@ -28,6 +28,7 @@ from coder.coderd.store.notifications import inbox as inbox_store
 from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.notifications.notifications import MessagePayload, MessageRow
 from coder.domain.notifications.notification_templates import CUSTOM, ONE_TIME_PASSCODE, TEMPLATES, TEST
+from coder.domain.notifications.own_templates import OWN
 from tests.kit.agents.scripted_agent import dial_link, eventually
 from tests.kit.api.api_description import check_list
 from tests.kit.server.server_in_process import World, running_coderd
@@ -388,7 +389,7 @@ async def test_template_settings_permissions() -> None:
     async with running_coderd(first_user=True) as world:
         result = (await world.get("/api/v2/notifications/templates/system")).json()
         check_list("NotificationTemplate", result)
-        assert len(result) == len(TEMPLATES) - 1
+        assert len(result) == len(TEMPLATES) - 1 - len(OWN)
         _, token = await world.member()
         path = f"/api/v2/notifications/templates/{result[0]['id']}/method"
         assert (await world.put(path, {"method": "webhook"}, token=token)).status_code == 404
