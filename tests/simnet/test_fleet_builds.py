@@ -32,7 +32,7 @@ async def check(seed: int, minutes: float) -> None:
 
 
 async def test_builds_keep_their_claims() -> None:
-    await check(seed=3, minutes=30)
+    await check(seed=3, minutes=15)
 
 
 @pytest.mark.soak

@@ -260,9 +260,19 @@ def sends_requests(name: str) -> bool:
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_RUN])
 async def test_ends_with_words(name: str, server: OddServer, home: Path) -> None:
     odd = dict(ODD) if sends_requests(name) else {"nothing": ODD["nothing"]}
+    await expect_words(name, server, home, odd, seeds=(0,))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_RUN])
+async def test_other_flaws_end_with_words(name: str, server: OddServer, home: Path) -> None:
+    await expect_words(name, server, home, {}, seeds=(1, 2))
+
+
+async def expect_words(name: str, server: OddServer, home: Path, odd: dict[str, Reply], seeds: tuple[int, ...]) -> None:
     described_ones = {}
     if sends_requests(name) and name not in OVER_THE_MESH:
-        described_ones = {f"{flaw}, {seed}": flawed_answer(flaw, seed, name) for flaw in FLAWS for seed in range(3)}
+        described_ones = {f"{flaw}, {seed}": flawed_answer(flaw, seed, name) for flaw in FLAWS for seed in seeds}
     faults = {}
     for label, answer in (odd | described_ones).items():
         server.upgrades = label in described_ones
