@@ -9,6 +9,7 @@ const TAB = cx(
   "-mb-px inline-flex items-center gap-1.5 border-b-2 px-0.5 py-2 text-base",
   "font-medium whitespace-nowrap text-muted transition-colors duration-(--quick)",
   "hover:text-text [&_svg]:size-4",
+  "focus-visible:-outline-offset-2", // the row that scrolls would cut an outline around the tab
 );
 
 // On a phone a row may be wider than the screen: a faded edge shows that there is more.

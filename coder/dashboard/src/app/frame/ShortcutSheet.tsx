@@ -15,6 +15,7 @@ const KEYS: readonly (readonly [keys: string, effect: string])[] = [
   ["?", "Show this list"],
   ["Ctrl Shift F or ⌘ F", "Search the terminal (in a terminal)"],
   ["Ctrl Shift L", "Leave the terminal (in a terminal)"],
+  ["Ctrl Enter or ⌘ Enter", "Build (in the template editor)"],
   ["Esc, then Tab", "Leave the code editor (in a code editor)"],
 ];
 const COMMANDS: readonly (readonly [words: string, effect: string])[] = [

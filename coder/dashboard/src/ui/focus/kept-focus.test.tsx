@@ -113,6 +113,35 @@ it("goes to the content of a page without another control", async () => {
   await waitFor(() => expect(screen.getByRole("main")).toHaveFocus());
 });
 
+it("goes to the content of the page that takes the place of the whole page", async () => {
+  function Pages() {
+    const [created, setCreated] = useState(false);
+    return (
+      <>
+        {created ? (
+          <>
+            <a href="#content">Skip to content</a>
+            <main key="workspaces" id="content" tabIndex={-1}>
+              {other("New workspace")}
+            </main>
+          </>
+        ) : (
+          <main key="set-up">
+            <button type="button" onClick={() => setCreated(true)}>
+              Create account
+            </button>
+          </main>
+        )}
+        <div data-toasts>{created ? other("Dismiss") : null}</div>
+      </>
+    );
+  }
+  render(<Pages />);
+  screen.getByRole("button", { name: "Create account" }).focus();
+  await userEvent.keyboard("{Enter}");
+  await waitFor(() => expect(screen.getByRole("main")).toHaveFocus());
+});
+
 it("moves on from a popup whose button was disabled by its choice", async () => {
   function Choose() {
     const [chosen, setChosen] = useState("");

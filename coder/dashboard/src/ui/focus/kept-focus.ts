@@ -51,6 +51,9 @@ function placeOf(element: Node, changes: readonly MutationRecord[]): Place | nul
 
 /** Return the control to focus after one that was at the place; null for the page's content. */
 function successor(place: Place | null): HTMLElement | null {
+  // The whole page has made room for another: what follows now is its frame, or a message in the corner.
+  if (place && place.parent !== document.body && place.parent.closest(BOUNDS) === document.body)
+    return null;
   if (place?.parent.isConnected && place.parent !== document.body)
     return nextControl(place) ?? (place.parent.closest("main") ? null : focusOrigin());
   // A popup, or a place that is gone: its button, or what follows a button that is disabled now.

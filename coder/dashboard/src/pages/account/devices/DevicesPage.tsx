@@ -122,7 +122,7 @@ function Device({ client, onRemove }: { client: WireguardClient; onRemove: () =>
             Added <Ago at={client.created_at} />,{" "}
             {client.expires_at ? (
               <>
-                {client.status === "expired" ? "ended" : "ends"} <Ago at={client.expires_at} />
+                {client.status === "expired" ? "expired" : "expires"} <Ago at={client.expires_at} />
               </>
             ) : (
               "does not expire"

@@ -33,6 +33,7 @@ import { EditorFiles } from "./EditorFiles";
 import { NameDialog } from "./NameDialog";
 import { Publish } from "./PublishDialog";
 import { TestRunDialog } from "./TestRunDialog";
+import { useBuildKey } from "./useBuildKey";
 import { useEditedFiles } from "./useEditedFiles";
 
 export function Editor({
@@ -61,10 +62,7 @@ export function Editor({
   );
   // If another version becomes active meanwhile, the user is warned before publishing.
   const [active] = useState(template.active_version_id);
-  const buildEnded =
-    version.job.status !== "pending" &&
-    version.job.status !== "running" &&
-    version.job.status !== "canceling";
+  const buildEnded = !["pending", "running", "canceling"].includes(version.job.status);
   const log = useVersionLog(buildEnded ? version.id : null).lines;
   const problems = useMemo(
     () => problemsOf(log, version.job.error ?? ""),
@@ -117,6 +115,7 @@ export function Editor({
       setBuilding(false);
     }
   };
+  useBuildKey(() => void build(), building);
   const cancel = () =>
     patch(`/api/v2/templateversions/${version.id}/cancel`).catch((error: unknown) =>
       toast.failed("Failed to cancel the build", error),
@@ -173,6 +172,7 @@ export function Editor({
             <Button
               icon={<Hammer />}
               busy={building}
+              aria-keyshortcuts="Control+Enter Meta+Enter"
               onClick={() => void build()}
               variant={ready ? "secondary" : "primary"}
             >
