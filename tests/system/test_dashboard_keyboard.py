@@ -41,30 +41,6 @@ def test_creation_pages_focus_first_field(page: Page) -> None:
         expect(page.get_by_label(label, exact=True)).to_be_focused()
 
 
-def test_palette_leaves_focus_on_opened_page(page: Page) -> None:
-    page.goto("/templates/everything/workspace")
-    settled(page)  # the next page's files are loaded: it opens at once
-    page.goto("/workspaces")
-    settled(page)
-    for _ in range(2):
-        page.keyboard.press("Control+k")
-        expect(page.get_by_role("combobox", name="Search and commands")).to_be_focused()
-        page.keyboard.type("new everything")
-        # By its group: other tests of the deployment give the template a display name.
-        templates = page.get_by_role("group", name="New workspace from")
-        expect(templates.get_by_role("option", selected=True)).to_be_visible()
-        page.keyboard.press("Enter")
-        expect(page).to_have_url(re.compile("/templates/coder/everything/workspace$"))
-        expect(page.get_by_label("Workspace name")).to_be_focused()
-        page.keyboard.press("Control+k")
-        expect(page.get_by_role("combobox", name="Search and commands")).to_be_focused()
-        page.keyboard.type("workspaces")
-        expect(page.get_by_role("option", name="Workspaces", exact=True, selected=True)).to_be_visible()
-        page.keyboard.press("Enter")
-        expect(page).to_have_url(re.compile("/workspaces$"))
-        expect(page.locator("main")).to_be_focused()
-
-
 def test_public_page_gets_focus(page: Page) -> None:
     page.goto("/workspaces")
     settled(page)
