@@ -97,8 +97,8 @@ async def record_events(
 
 def split_by_absence(events: Sequence[FlightRecord], absences: int) -> list[list[FlightRecord]]:
     """Split events, oldest first, after each return of the agent: at most one part for each absence. An agent that was
-    away again before it could report has a reason for each; surplus parts are about absences that nobody noticed, and
-    belong to the oldest."""
+    away again before it could report has a reason for each; surplus parts are about absences that the server did not
+    notice, and belong to the oldest."""
     parts: list[list[FlightRecord]] = [[]]
     for event in events:
         parts[-1].append(event)
