@@ -77,9 +77,16 @@ def test_session_survives_each_lost_process(deployment: Deployment) -> None:
 
             deployment.wait(replaced, SOON, f"{name} was not replaced")
     deployment.wait_agent("connected", SOON)
+    wait_processes(deployment)
+
+
+def wait_processes(deployment: Deployment) -> None:
+    """A process that is starting while the database goes away fails, and is replaced once more after a second."""
+    deployment.wait(lambda: set(deployment.server_processes()) == set(PROCESSES), SOON, "a process is missing")
 
 
 def test_session_survives_reload(deployment: Deployment) -> None:
+    wait_processes(deployment)
     before = deployment.server_processes()
     with open_session(deployment):
         reload(deployment)

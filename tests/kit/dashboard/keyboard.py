@@ -9,6 +9,8 @@ from playwright.sync_api import Locator, Page
 
 MOST = 600
 """Longer than the way through any page of the showcase."""
+WALKS = 3
+"""Walks of a page that changes meanwhile: a control that appears behind the focus is reached by the next one."""
 LEAVING = {
     "Esc, then Tab leaves the editor": ("Escape", "Tab"),
     "Ctrl+Shift+L leaves the terminal": ("Control+Shift+L",),
@@ -18,12 +20,14 @@ LEAVING = {
 _COMPLETE = """() => (!document.querySelector("[data-testid=user-dropdown-trigger]")
     || document.querySelector("header button[aria-label^=Inbox]") !== null)
     && [...document.querySelectorAll("[data-bottom-bar]")].every(bar => bar.childElementCount > 0)"""
-_PREPARE = """() => {
+_CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex]"
+_PREPARE = f"""() => {{
     window.__walked = new Map();
+    window.__present = new WeakSet(document.querySelectorAll("{_CONTROLS}"));
     document.activeElement?.blur();
     getSelection().removeAllRanges();
     scrollTo(0, 0);
-}"""
+}}"""
 # The focused element: a number by the order of the visits, its words, and whether a user sees where the focus is.
 _FOCUSED = """() => {
     const one = document.activeElement;
@@ -53,13 +57,16 @@ _FOCUSED = """() => {
     };
 }"""
 # What Tab has to reach: of a group of radio buttons only one, of tabs only the current, and nothing behind a dialog.
-_MISSED = """() => [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")]
+_MISSED = f"""() => [...document.querySelectorAll("{_CONTROLS}")]
     .filter(one => one.tabIndex >= 0 && !one.matches(":disabled, [type=hidden]")
         && !one.closest("[inert], [aria-hidden=true]")
         && !one.matches("[role=tablist]:has([tabindex='0'])")
-        && one.checkVisibility({ visibilityProperty: true }) && !window.__walked.has(one)
+        && one.checkVisibility({{ visibilityProperty: true }}) && !window.__walked.has(one)
         && !(one.type === "radio" && [...document.getElementsByName(one.name)].some(it => window.__walked.has(it))))
-    .map(one => `never reached: ${one.ariaLabel ?? ""} ${one.outerHTML.slice(0, 120)}`)"""
+    .map(one => ({{
+        appeared: !window.__present.has(one),
+        text: `never reached: ${{one.ariaLabel ?? ""}} ${{one.outerHTML.slice(0, 120)}}`,
+    }}))"""
 
 
 @dataclass(frozen=True)
@@ -74,8 +81,20 @@ def walk(page: Page) -> Walk:
     """Press Tab from the top of the page until the focus has left it, and return the stops and what is wrong there.
 
     Wrong is a stop without a visible focus, one that something covers, one that the Tab key cannot leave, and a control
-    that the focus never reaches.
+    that the focus never reaches. A page that shows a further control behind the focus meanwhile is walked again: an
+    agent that is reported missing, for instance, appears in an administrator's bar.
     """
+    stops, faults = _walk_once(page)
+    missed: list[dict[str, Any]] = page.evaluate(_MISSED)
+    for _ in range(WALKS - 1):
+        if not any(control["appeared"] for control in missed):
+            break
+        stops, faults = _walk_once(page)
+        missed = page.evaluate(_MISSED)
+    return Walk(tuple(stops), (*faults, *(control["text"] for control in missed)))
+
+
+def _walk_once(page: Page) -> tuple[list[str], list[str]]:
     page.wait_for_function(_COMPLETE)
     page.evaluate(_PREPARE)
     stops: list[str] = []
@@ -105,7 +124,7 @@ def walk(page: Page) -> Walk:
         faults += [f"{at['text']} is covered: {at['cover']}"][: not at["clear"] and not at["terminal"]]
     else:
         faults.append(f"more than {MOST} stops")
-    return Walk(tuple(stops), (*faults, *page.evaluate(_MISSED)))
+    return stops, faults
 
 
 def _left(page: Page, at: dict[str, Any]) -> dict[str, Any] | None:
