@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -199,3 +199,15 @@ def _fork(name: str) -> tuple[int, socket.socket, socket.socket]:
         for end in pair:
             end.close()
         raise CoderError("start_failed", f"{name} cannot be started: {error.strerror}") from error
+
+
+def reap_orphans(known: Collection[int], *, is_init: bool | None = None) -> None:
+    """Reap processes that became ours because their parents ended: the first process of a container gets them all.
+
+    Zombies would fill the container's limit of processes. `known` are children whose status somebody wants.
+    """
+    if not (os.getpid() == 1 if is_init is None else is_init):
+        return
+    with contextlib.suppress(ChildProcessError):  # there are no children
+        while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid not in known:
+            os.waitpid(ended.si_pid, os.WNOHANG)

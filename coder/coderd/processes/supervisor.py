@@ -29,7 +29,7 @@ from coder.coderd.app import ProvisionerFactory, prepare_application
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.processes import reload
-from coder.coderd.processes.children import Child, fork
+from coder.coderd.processes.children import Child, fork, reap_orphans
 from coder.coderd.processes.control import ControlLink, Order
 from coder.coderd.processes.forked import run_keeper, run_migrations, run_worker
 from coder.coderd.processes.layout import ProcessSpec, connections_of, processes_of
@@ -240,11 +240,13 @@ class Supervisor:
         if now - self._turned_at > STALL / 2 or now - waited_from > STALL / 2:
             self._excuse()  # the machine, or we, stood still: heartbeats had no chance
         self._turned_at = now
-        for child in [*self._workers, *filter(None, (self._keeper, also))]:
+        children = [*self._workers, *filter(None, (self._keeper, also))]
+        for child in children:
             with contextlib.suppress(KeyError, ValueError):
                 if child.status is not None or not child.reap():
                     continue
                 self._selector.unregister(child.control)
+        reap_orphans([child.pid for child in children])
         self._replace_ended()
         self._kill_stalled(now)
 
