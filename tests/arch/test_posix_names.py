@@ -42,7 +42,6 @@ REASONS = {
     "agent/workspace/sync_socket.py": "the agent has no such socket on Windows (`HAS_SOCKET_FILES`)",
     "base/files/private_files.py": GUARDED,
     "base/host.py": GUARDED,
-    "base/inherited_limits.py": GUARDED,
     "base/open_files.py": GUARDED,
     "cli/agents/reaper.py": "process 1 of a container",
     "cli/agents/sync.py": GUARDED,

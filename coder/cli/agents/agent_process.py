@@ -23,7 +23,7 @@ from coder.agent.upgrade.signals import ENDING, hold, release, signals_held_outs
 from coder.agent.upgrade.supervisor import find_supervisor, hand_over
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
-from coder.base.inherited_limits import lift_terraform_limits
+from coder.base.host import lift_terraform_limits
 from coder.base.open_files import raise_open_files
 from coder.base.quoted import quoted
 from coder.base.secret import Secret

@@ -23,8 +23,7 @@ from pathlib import Path
 
 import trio
 
-from coder.base.host import container_memory
-from coder.base.inherited_limits import TERRAFORM_OOM_SCORE
+from coder.base.host import TERRAFORM_OOM_SCORE, container_memory
 
 if sys.platform == "linux":
     import resource

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from coder.base.inherited_limits import TERRAFORM_OOM_SCORE
+from coder.base.host import TERRAFORM_OOM_SCORE
 from coder.provisionerd.terraform import limits, process
 from coder.provisionerd.terraform.limits import LEAST_MEMORY, MEMORY_VARIABLE, ProcessLimits, builtin_limits
 from coder.provisionerd.terraform.process import Runner
@@ -35,7 +35,7 @@ AGENT = (
     _WAITS
     + """
 import subprocess, sys
-from coder.base.inherited_limits import lift_terraform_limits
+from coder.base.host import lift_terraform_limits
 lift_terraform_limits()
 print(resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY)
 print(resource.getrlimit(resource.RLIMIT_CPU)[0] == resource.RLIM_INFINITY, open('/proc/self/oom_score_adj').read())
