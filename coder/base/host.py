@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from coder.base import without_proc
+
+if sys.platform == "linux":
+    import resource
+
+TERRAFORM_OOM_SCORE = "500"
+"""Of 1000: when memory is short nevertheless, the kernel ends terraform before server and database. Its processes are
+known by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +119,20 @@ def disk_usage(folder: Path) -> tuple[int | None, int | None]:
     except OSError:
         return None, None
     return usage.total - usage.free, usage.total
+
+
+def lift_terraform_limits() -> None:
+    """Lift the limits that this process, a workspace's agent, inherited from terraform, if it did.
+
+    Built-in provisioners limit terraform (`coder/provisionerd/terraform/limits.py`). A template whose `local-exec`
+    starts an agent on the server's machine would limit each process of the workspace, for as long as it runs.
+    """
+    if sys.platform != "linux":
+        return
+    score = Path("/proc/self/oom_score_adj")
+    with suppress(OSError, ValueError):  # the system does not allow it
+        if score.read_text().strip() != TERRAFORM_OOM_SCORE:
+            return
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+        score.write_text("0")

@@ -27,6 +27,12 @@ async def build_workspace(job: Job) -> pd.CompletedJob:
     session, report, work = job.session, job.report, job.acquired.workspace_build
     timings = job.timings
     failed_build = pd.FailedJob.WorkspaceBuild
+    transition = work.metadata.workspace_transition
+    if transition not in APPLY_STAGE:
+        raise JobFailed(
+            f"unknown transition {transition}: is this provisioner older than the server?",
+            failed_build(state=work.state),
+        )
     modules = await _download_modules(job)
     init = await session.init(init_request(job, omit=True), modules, report.stage(INITIALIZING, mark=False))
     timings += init.timings
@@ -42,7 +48,7 @@ async def build_workspace(job: Job) -> pd.CompletedJob:
         raise JobFailed("canceled", failed_build(timings=timings))
     applying = pb.ApplyRequest(metadata=work.metadata)
     report.state = session.state  # from here on resources may exist, and their state must not be lost
-    applied = await session.apply(applying, report.stage(APPLY_STAGE[work.metadata.workspace_transition]))
+    applied = await session.apply(applying, report.stage(APPLY_STAGE[transition]))
     report.state = None
     timings += applied.timings
     if applied.error:

@@ -23,6 +23,7 @@ from coder.agent.upgrade.signals import ENDING, hold, release, signals_held_outs
 from coder.agent.upgrade.supervisor import find_supervisor, hand_over
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
+from coder.base.host import lift_terraform_limits
 from coder.base.open_files import raise_open_files
 from coder.base.quoted import quoted
 from coder.base.secret import Secret
@@ -59,6 +60,7 @@ def run_agent(invocation: Invocation[AgentOptions]) -> int:
         os.environ.pop("CODER_AGENT_TOKEN", None)
         restart = Restart(tuple(sys.argv[1:]), env, _handle_inherited_ignored_signals())
         raise_open_files()
+        lift_terraform_limits()
         with signals_held_outside_receivers():
             while (left := run_trio(_main, config, handover)) is not None:
                 handover = hand_over(left, restart)

@@ -22,7 +22,7 @@ from coder.cli.core.suggestions import misspelt_variables, quoted_variables, unk
 from coder.cli.declarations.server.server import SERVER, ServerOptions
 from coder.cli.provisioning.builtin_daemons import builtin_daemons
 from coder.cli.server.process_modules import load_late_modules
-from coder.cli.server.start_checks import DEFAULT_TERRAFORM, check_folder, check_terraform
+from coder.cli.server.start_checks import DEFAULT_TERRAFORM, check_folder, check_terraform, with_stun_port
 from coder.cli.ui.output import say
 from coder.coderd.app import run_server
 from coder.coderd.config.experiments import NOT_SERVED
@@ -53,6 +53,7 @@ def _run(invocation: Invocation[ServerOptions]) -> int:
         hint = {"did_you_mean": meant} if meant else {}
         get_logger("server").warn("an unknown key of the settings file has no effect", key=key, **hint)
     _check_machine(config)
+    config = with_stun_port(config)
     if ignored := ignored_settings(resolved):
         get_logger("server").warn("settings without effect in this release", settings=" ".join(ignored))
     if absent := [name for name in config.experiments if name in NOT_SERVED]:

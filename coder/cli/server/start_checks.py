@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coder.base.errors import CoderError
+
+if TYPE_CHECKING:
+    from coder.coderd.config.settings import ServerConfig
 
 DEFAULT_TERRAFORM = "terraform"
 """Name that is looked up, and downloaded if it is missing; any other value names an existing program."""
@@ -46,3 +53,19 @@ def check_terraform(name: str, environment: Mapping[str, str], *, can_download: 
     raise CoderError(
         "terraform_missing", message, "Install Terraform or OpenTofu, or name the program with --terraform-path."
     )
+
+
+def with_stun_port(config: ServerConfig) -> ServerConfig:
+    """Return the settings with a free UDP port in place of port 0 of the embedded STUN server.
+
+    Chosen before the processes start: one of them listens on it, and the others tell clients.
+    """
+    host, _, port = config.stun_address.rpartition(":")
+    if not config.stun_address or int(port):
+        return config
+    name = host.strip("[]")
+    family = socket.AF_INET if name and ":" not in name else socket.AF_INET6
+    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as chosen:
+        chosen.bind((name, 0))
+        return replace(config, stun_address=f"{host}:{chosen.getsockname()[1]}")
+    return config

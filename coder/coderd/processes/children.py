@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -18,6 +18,8 @@ from coder.coderd.processes.control import ControlLink, LineBuffer, Order, Repor
 from coder.coderd.processes.forked import DUMP_SIGNAL, exit_now, main_of_fork
 from coder.coderd.processes.signals import HANDLED
 
+_MAX_DETAIL = 500
+"""Characters of a failure: a reload passes fifty of them in a variable of 128 KiB."""
 _DUMP_TIME = 2.0
 """Seconds for a process to write its stacks before it is killed."""
 
@@ -68,7 +70,7 @@ class Child:
         if self.killed_because:
             return "stalled", self.killed_because
         if self.failure is not None:
-            return "failed", self.failure.message
+            return "failed", self.failure.message[:_MAX_DETAIL]
         status = self.status or 0
         if status < 0:
             return "signal", f"killed by {signal.Signals(-status).name}"
@@ -165,12 +167,11 @@ def fork(
     socket_path: str = "",
     duties: tuple[str, ...] = (),
 ) -> Child:
-    """Fork a process that runs `run`, without the supervisor's sockets in `closed`."""
-    ours, theirs = socket.socketpair()
+    """Fork a process that runs `run`, without the supervisor's sockets in `closed`. Raises CoderError when the
+    machine has no room for one."""
     sys.stdout.flush()
     sys.stderr.flush()
-    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
-    pid = os.fork()
+    pid, ours, theirs = _fork(name)
     if not pid:
         status = 1
         try:
@@ -184,3 +185,29 @@ def fork(
     theirs.close()
     ours.setblocking(False)
     return Child(name, pid, ours, number, socket_path, duties)
+
+
+def _fork(name: str) -> tuple[int, socket.socket, socket.socket]:
+    """Fork with the handled signals blocked; return the new process's id, 0 in that process, and a socket pair."""
+    pair: tuple[socket.socket, ...] = ()
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+    try:
+        pair = ours, theirs = socket.socketpair()
+        return os.fork(), ours, theirs
+    except OSError as error:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+        for end in pair:
+            end.close()
+        raise CoderError("start_failed", f"{name} cannot be started: {error.strerror}") from error
+
+
+def reap_orphans(known: Collection[int], *, is_init: bool | None = None) -> None:
+    """Reap processes that became ours because their parents ended: the first process of a container gets them all.
+
+    Zombies would fill the container's limit of processes. `known` are children whose status somebody wants.
+    """
+    if not (os.getpid() == 1 if is_init is None else is_init):
+        return
+    with contextlib.suppress(ChildProcessError):  # there are no children
+        while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid not in known:
+            os.waitpid(ended.si_pid, os.WNOHANG)

@@ -38,6 +38,9 @@ class InheritedChild(msgspec.Struct):
     is_ready: bool = True
     knows_retiring: bool = False
     waits_for_ports: bool = False
+    leaves_by: float = 0.0
+    "By the machine's monotonic clock, which the next program reads as well."
+    is_retiring: bool = False
 
 
 class State(msgspec.Struct):
@@ -88,9 +91,14 @@ def known_addresses() -> frozenset[str] | None:
         return None
 
 
-def start_trial(addresses: Iterable[str]) -> Child:
-    """Start a trial of the program on disk; its exit status is the result."""
-    ours, theirs = socket.socketpair()
+def start_trial(addresses: Iterable[str]) -> Child | None:
+    """Start a trial of the program on disk; its exit status is the result. None when the machine has no descriptor
+    left."""
+    try:
+        ours, theirs = socket.socketpair()
+    except OSError as error:
+        _log.error("the program cannot be tried", error=error)
+        return None
     with theirs:
         path, arguments = program()
         environment = {**os.environ, TRIAL: msgspec.json.encode(list(addresses)).decode()}
@@ -141,6 +149,8 @@ def adopt(child: InheritedChild) -> Child:
         is_ready=child.is_ready,
         knows_retiring=child.knows_retiring,
         waits_for_ports=child.waits_for_ports,
+        leaves_by=child.leaves_by,
+        is_retiring=child.is_retiring,
     )
 
 
@@ -156,4 +166,6 @@ def inherited(child: Child) -> InheritedChild:
         child.is_ready,
         child.knows_retiring,
         child.waits_for_ports,
+        child.leaves_by,
+        child.is_retiring,
     )

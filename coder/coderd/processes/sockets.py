@@ -28,6 +28,20 @@ def new_folder() -> Path:
     return folder
 
 
+def listening_door(path: Path) -> socket.socket:
+    """Return a socket that listens at a path for the other processes. Raises OSError."""
+    path.unlink(missing_ok=True)
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        door.bind(str(path))
+        door.listen(128)
+    except OSError:
+        door.close()
+        raise
+    door.setblocking(False)
+    return door
+
+
 def check_addresses(config: ServerConfig, known: Collection[str] | None) -> None:
     """Require usable certificates, and addresses that are `known` or can be bound now; None leaves the addresses out.
     Raises CoderError as `bind_all`."""

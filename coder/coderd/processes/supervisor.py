@@ -29,12 +29,12 @@ from coder.coderd.app import ProvisionerFactory, prepare_application
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.processes import reload
-from coder.coderd.processes.children import Child, fork
+from coder.coderd.processes.children import Child, fork, reap_orphans
 from coder.coderd.processes.control import ControlLink, Order
 from coder.coderd.processes.forked import run_keeper, run_migrations, run_worker
 from coder.coderd.processes.layout import ProcessSpec, connections_of, processes_of
 from coder.coderd.processes.signals import handling_signals, signals_blocked
-from coder.coderd.processes.sockets import bind_or_keep, new_folder
+from coder.coderd.processes.sockets import bind_or_keep, listening_door, new_folder
 from coder.coderd.services.foundation.this_process import INSTANCES, Incident, Sibling, ThisProcess, instance_id
 from coder.net.aws_login import with_login
 
@@ -167,13 +167,16 @@ class Supervisor:
             raise child.failure or CoderError("start_failed", f"the migrations {child.describe_end()[1]}")
 
     def _fork_worker(self, spec: ProcessSpec) -> Child:
+        """Start a process. Raises CoderError when the machine has no room for one."""
+        try:
+            return self._fork_new(spec)
+        except OSError as error:
+            raise CoderError("start_failed", f"{spec.name} cannot be started: {error.strerror}") from error
+
+    def _fork_new(self, spec: ProcessSpec) -> Child:
         number, self._next_number = self._next_number, (self._next_number + 1) % INSTANCES
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         path = self._folder / f"{number}.sock"
-        path.unlink(missing_ok=True)
-        listener.bind(str(path))
-        listener.listen(128)
-        listener.setblocking(False)
+        listener = listening_door(path)
         table = self._tables[spec.slot] = (self._tables.get(spec.slot, -1) + 1) % 2
         count = len(self._specs)
         connections = connections_of(spec, self._config.processes, self._config.postgres_conn_max_open)
@@ -192,26 +195,12 @@ class Supervisor:
             )
             if not waits_for_ports:
                 link.ports_free.set()
-            await run_worker(
-                link,
-                self._config,
-                self._database_url,
-                self._sockets,
-                self._factory,
-                process,
-                connections,
-                self._application,
-            )
+            url, shared = self._database_url, self._application
+            await run_worker(link, self._config, url, self._sockets, self._factory, process, connections, shared)
 
-        child = fork(
-            spec.name,
-            run,
-            self._private_sockets(),
-            number=number,
-            socket_path=str(path),
-            duties=tuple(sorted(spec.duties)),
-        )
-        listener.close()
+        with listener:
+            duties = tuple(sorted(spec.duties))
+            child = fork(spec.name, run, self._private_sockets(), number=number, socket_path=str(path), duties=duties)
         child.waits_for_ports = waits_for_ports
         self._workers.append(child)
         self._watch(child)
@@ -251,11 +240,13 @@ class Supervisor:
         if now - self._turned_at > STALL / 2 or now - waited_from > STALL / 2:
             self._excuse()  # the machine, or we, stood still: heartbeats had no chance
         self._turned_at = now
-        for child in [*self._workers, *filter(None, (self._keeper, also))]:
+        children = [*self._workers, *filter(None, (self._keeper, also))]
+        for child in children:
             with contextlib.suppress(KeyError, ValueError):
                 if child.status is not None or not child.reap():
                     continue
                 self._selector.unregister(child.control)
+        reap_orphans([child.pid for child in children])
         self._replace_ended()
         self._kill_stalled(now)
 
@@ -307,7 +298,7 @@ class Supervisor:
         now = time.monotonic()
         for spec in self._specs:
             if self._due.get(spec.name, now + 1) <= now:
-                self._fork_worker(spec)
+                self._replace(spec)
         ready = {child.name for child in self._workers if child.is_ready}
         if ready != self._shown:
             self._broadcast()
@@ -325,11 +316,26 @@ class Supervisor:
         if any(spec.name == child.name for spec in self._specs):
             self._due[child.name] = time.monotonic() + rest
 
+    def _replace(self, spec: ProcessSpec) -> None:
+        """Start a process in place of a lost one, or try again later: the others go on without it."""
+        try:
+            self._fork_worker(spec)
+        except CoderError as error:
+            _log.error("a lost process could not be replaced", process=spec.name, error=error, rest=LONGEST_REST)
+            self._due[spec.name] = time.monotonic() + LONGEST_REST
+
     def _replace_keeper(self, keeper: Child) -> None:
         if keeper.failure is not None:
             raise keeper.failure
+        try:
+            self._start_keeper()
+        except CoderError as error:
+            if self._keeper is not keeper:
+                raise
+            # The machine has no room for a process: the next turn tries again.
+            _log.error("the built-in PostgreSQL could not be started again", error=error)
+            return
         self._record(keeper)
-        self._start_keeper()
         self._broadcast()
 
     def _broadcast(self) -> None:
@@ -352,6 +358,8 @@ class Supervisor:
         self._reload_requested = False
         _log.info("SIGHUP received: checking the program and its settings")
         trial = reload.start_trial({bound.address for bound in self._sockets})
+        if trial is None:
+            return
         self._watch_pid(trial)
         if self._is_stopping:
             trial.signal(signal.SIGKILL)
@@ -405,10 +413,17 @@ class Supervisor:
                 self._succeed(spec, [child for child in old if child.name == spec.name])
         except CoderError as error:
             _log.error("the processes could not be replaced; those of before go on", error=error)
+            self._replace_missing()
             return
         names = {spec.name for spec in self._specs}
         self._drain([child for child in old if child.name not in names])
         _log.info("all processes were replaced")
+
+    def _replace_missing(self) -> None:
+        """Plan the start of processes that were lost before the takeover, whose rest the former program forgot."""
+        for spec in self._specs:
+            if all(child.name != spec.name or child.is_leaving for child in self._workers):
+                self._due.setdefault(spec.name, time.monotonic())
 
     def _succeed(self, spec: ProcessSpec, old: list[Child]) -> None:
         """Replace a process: its successor first, so that its duties are never without a process. Raises CoderError

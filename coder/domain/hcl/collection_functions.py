@@ -87,6 +87,12 @@ def _sets(combine: Callable[[list[Value], list[Value]], list[Value]], sets: tupl
     return SetValue.of(result)
 
 
+def _found_in(items: list[Value], others: list[Value], *, wanted: bool) -> list[Value]:
+    """Return the items that are in `others`, or those that are not."""
+    known = set(map(v.identity, others))
+    return [item for item in items if (v.identity(item) in known) is wanted]
+
+
 def _setproduct(*sets: Sequence[Value]) -> list[list[Value]]:
     combinations = math.prod(len(item) for item in sets)
     if combinations > _MAX_PRODUCT:
@@ -104,7 +110,8 @@ def _transpose(of: Mapping[str, list[str]]) -> dict[str, list[str]]:
 
 
 def _matchkeys(items: list[Value], keys: list[Value], search_keys: list[Value]) -> list[Value]:
-    return [item for item, key in zip(items, keys, strict=True) if key in search_keys]
+    searched = set(map(v.identity, search_keys))
+    return [item for item, key in zip(items, keys, strict=True) if v.identity(key) in searched]
 
 
 def _reversed(items: Sequence[Value]) -> list[Value]:
@@ -113,14 +120,6 @@ def _reversed(items: Sequence[Value]) -> list[Value]:
 
 def _chunks(items: list[Value], size: int) -> list[list[Value]]:
     return [items[i : i + size] for i in range(0, len(items), size)] if size else [items]
-
-
-def _distinct(items: list[Value]) -> list[Value]:
-    results: list[Value] = []
-    for item in v.unify(list(items)):
-        if item not in results:
-            results.append(item)
-    return results
 
 
 def _slice(items: list[Value], start: int, end: int) -> list[Value]:
@@ -146,7 +145,7 @@ COLLECTION_FUNCTIONS: dict[str, TableFunction] = {
     "compact": lambda items: [item for item in items if item not in (None, "")],
     "concat": lambda *lists: [x for item in lists for x in item],
     "contains": lambda items, value: value in list(items),
-    "distinct": _distinct,
+    "distinct": lambda items: v.distinct(v.unify(list(items))),
     "element": _element,
     "flatten": _flatten,
     "index": _index,
@@ -163,9 +162,9 @@ COLLECTION_FUNCTIONS: dict[str, TableFunction] = {
     "one": _one,
     "reverse": _reversed,
     "sensitive": lambda value: value,
-    "setintersection": lambda *s: _sets(lambda a, b: [x for x in a if x in b], s),
+    "setintersection": lambda *s: _sets(lambda a, b: _found_in(a, b, wanted=True), s),
     "setproduct": _setproduct,
-    "setsubtract": lambda *s: _sets(lambda a, b: [x for x in a if x not in b], s),
+    "setsubtract": lambda *s: _sets(lambda a, b: _found_in(a, b, wanted=False), s),
     "setunion": lambda *s: _sets(lambda a, b: a + b, s),
     "slice": lambda items, start, end: _slice(items, int(start), int(end)),
     "sort": lambda items: sorted(to_text(item) for item in items),

@@ -41,5 +41,5 @@ class EvaluationScope:
     functions: Mapping[str, Function] = field(default_factory=dict)
     budget: EvaluationBudget = field(default_factory=EvaluationBudget)
 
-    def with_names(self, **names: Value) -> EvaluationScope:
+    def with_names(self, /, **names: Value) -> EvaluationScope:
         return EvaluationScope({**self.names, **names}, self.functions, self.budget)

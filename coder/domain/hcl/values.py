@@ -10,7 +10,7 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, Never, Protocol, TypeAlias
 
@@ -60,11 +60,24 @@ class SetValue(list[Value]):
 
     @staticmethod
     def of(items: list[Value]) -> SetValue:
-        results: list[Value] = []
-        for item in items:
-            if item not in results:
-                results.append(item)
-        return SetValue(sorted(results, key=_order))
+        return SetValue(sorted(distinct(items), key=_order))
+
+
+def distinct(items: Iterable[Value]) -> list[Value]:
+    """Return the items without repetitions, in order, in linear time."""
+    results: dict[Hashable, Value] = {}
+    for item in items:
+        results.setdefault(identity(item), item)
+    return list(results.values())
+
+
+def identity(value: Value) -> Hashable:
+    """Return a key that is equal for equal values, and only for those."""
+    if isinstance(value, list):
+        return "list", *map(identity, value)
+    if isinstance(value, dict):
+        return "object", frozenset((key, identity(item)) for key, item in value.items())
+    return value
 
 
 def _order(value: Value) -> tuple[int, int | float | str]:

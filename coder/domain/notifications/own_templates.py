@@ -16,8 +16,8 @@ OWN: tuple[MessageTemplate, ...] = (
         title='The rollout of "{{.Labels.template}}" was stopped',
         body=(
             "The rollout of version **{{.Labels.template_version}}** of template **{{.Labels.template}}** was stopped "
-            "at {{.Labels.percent}} percent: {{.Labels.failed}} of {{.Labels.finished}} builds failed (limit "
-            "{{.Labels.failure_percent}} percent). Workspaces that have the version keep it until you roll back."
+            "at {{.Labels.percent}} percent: {{.Labels.reason}}. Workspaces that have the version keep it until you "
+            "roll back."
         ),
         actions=(
             '[{"url": "{{base_url}}/templates/{{.Labels.org}}/{{.Labels.template}}/versions", '

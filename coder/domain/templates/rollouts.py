@@ -51,6 +51,11 @@ def is_member(offer: Offer, workspace_id: UUID, *, in_group: bool) -> bool:
     return in_group or bucket_of(offer.rollout_id, workspace_id) < offer.percent
 
 
+def reaches_nobody(percent: int, *, has_group: bool) -> bool:
+    """Return whether the current stage contains no workspace: the group that it began with was deleted."""
+    return percent == 0 and not has_group
+
+
 def offered_version(
     active_version_id: UUID, offer: Offer | None, workspace_id: UUID, current_version_id: UUID | None, *, in_group: bool
 ) -> UUID:

@@ -26,6 +26,9 @@ PING_TIMEOUT = 3.0
 ANSWER_TIMEOUT = 6.0
 """Ours: seconds a ping on an idle connection may go unanswered; data that waits for a retransmission is not lost
 yet."""
+LATE_ANSWER = 0.5
+"""Ours: seconds after such a deadline. A process that stood still meets the deadline before it has read what waits in
+its socket."""
 MIN_RETRY_DELAY = 0.1
 MAX_RETRY_DELAY = 2.5
 """Ours: upstream waits up to 5 s. Users of a shell should not notice a relay that restarts."""
@@ -87,7 +90,7 @@ class RelayConnection:
         self.heard = 0
         """Number of reads that brought data."""
         self.answered = trio.Event()
-        """Whether anything arrived since `_stay_warm` checked last."""
+        """Set by the next read; replaced by `_is_answered`."""
         self.heard_at = self.last_sent_at = 0.0
         self.is_restarting = False
         """Whether the relay announced its shutdown."""
@@ -111,12 +114,24 @@ class RelayConnection:
 
     async def check(self) -> None:
         """Ping the relay; close the connection when no answer arrives."""
-        last_heard = self.heard
-        self.put_control(derp.DerpPing(self._regions.random(8)).encode())
-        await trio.sleep(PING_TIMEOUT)
-        if self.heard == last_heard and self.attempt is not None:
+        attempt = self.attempt
+        # The connection may have been replaced meanwhile: the next one has not been asked.
+        if not await self._is_answered(PING_TIMEOUT) and self.attempt is attempt is not None and self.connected:
             self.problem = "the relay did not answer"
-            self.attempt.cancel()
+            attempt.cancel()
+
+    async def _is_answered(self, within: float) -> bool:
+        """Ping the relay; return whether anything arrives in time."""
+        if self.answered.is_set():
+            self.answered = trio.Event()
+        heard, answered = self.heard, self.answered
+        self.put_control(derp.DerpPing(self._regions.random(8)).encode())
+        for seconds in (within, LATE_ANSWER):
+            with trio.move_on_after(seconds):
+                await answered.wait()
+            if self.heard != heard:
+                return True
+        return False
 
     # -- the connection's life --------------------------------------------------------------------------------------
     async def run(self) -> None:
@@ -200,10 +215,7 @@ class RelayConnection:
             await trio.sleep_until(quiet_since + interval)
             if max(self.heard_at, self.last_sent_at) > quiet_since:
                 continue
-            self.answered = trio.Event()
-            self.put_control(derp.DerpPing(self._regions.random(8)).encode())
-            with trio.move_on_after(ANSWER_TIMEOUT):
-                await self.answered.wait()
+            if await self._is_answered(ANSWER_TIMEOUT):
                 continue  # immediately: the next silence may be cut before the answer's deadline
             self.unanswered = interval
             raise RelayError("the relay did not answer")

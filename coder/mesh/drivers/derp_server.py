@@ -193,7 +193,7 @@ class DerpServer:
                     nursery.start_soon(self._write, client)
                     await self._read(client, inbox)
                     nursery.cancel_scope.cancel()
-        except* (WireError, trio.BrokenResourceError, trio.ClosedResourceError, OSError):
+        except* (WireError, CryptoError, trio.BrokenResourceError, trio.ClosedResourceError, OSError):
             pass  # as in serve_connection; a nursery reports them as a group
         finally:
             self._remove(client)
@@ -330,7 +330,7 @@ class DerpServer:
 
     def remove_remote_peer(self, key: bytes, forward: Forward) -> None:
         """Forget a peer that left the other relay, or whose relay was lost."""
-        if self._elsewhere.get(key) is forward:
+        if self._elsewhere.get(key) == forward:  # not `is`: each access to a method makes another object
             del self._elsewhere[key]
 
     def _on_mesh_frame(self, client: ConnectedClient, kind: int, body: bytes) -> None:

@@ -38,7 +38,7 @@ from coder.provisionerd.terraform.graph_cache import GraphCache, template_key
 from coder.provisionerd.terraform.graph_run import GraphRun
 from coder.provisionerd.terraform.init_lock import PluginCache
 from coder.provisionerd.terraform.log_lines import StageTimings
-from coder.provisionerd.terraform.process import ProcessError, Runner, explain_status
+from coder.provisionerd.terraform.process import ProcessError, Runner
 from coder.provisionerd.terraform.provider.serving import PlannedFacts, ServedProvider, serve_provider
 from coder.provisionerd.terraform.provider_pin import explain_pin
 from coder.provisionerd.terraform.stage import Stage
@@ -117,6 +117,7 @@ class _TerraformSession:
         self._nursery = nursery
         self._folder = settings.folder / "template"
         self._runner: Runner | None = None
+        self._graph_runner: Runner | None = None
         self._binary: TerraformBinary | None = None
         self._template: template_of.ReadTemplate | None = None
         self._variables: dict[str, str] = {}
@@ -130,8 +131,9 @@ class _TerraformSession:
 
     # --- common parts
     def cancel(self) -> None:
-        if self._runner is not None:
-            self._runner.cancel()
+        for runner in (self._runner, self._graph_runner):
+            if runner is not None:
+                runner.cancel()
 
     def state(self) -> bytes:
         """Return the last complete state: a terraform killed while it wrote the file leaves an incomplete one."""
@@ -166,7 +168,7 @@ class _TerraformSession:
             return f"{_step(arguments)}: {problem.message}"
         if stage.has_overflowed():
             return f"{_step(arguments)}: {stage.explain_overflow()}"
-        return "" if status == 0 else f"{_step(arguments)}: {explain_status(status)}"
+        return "" if status == 0 else f"{_step(arguments)}: {self._runner.explain(status)}"
 
     async def _capture(self, arguments: Sequence[str]) -> bytes:
         """Return the output of a short command. Raises ExtractError."""
@@ -174,7 +176,9 @@ class _TerraformSession:
         status, out, err = await self._runner.capture(arguments, self._base_environment())
         if status != 0:
             text = err.decode("utf-8", "replace").strip()[-2000:]
-            raise ExtractError(f"terraform {arguments[0]}: {explain_status(status)}" + (f": {text}" if text else ""))
+            raise ExtractError(
+                f"terraform {arguments[0]}: {self._runner.explain(status)}" + (f": {text}" if text else "")
+            )
         return out
 
     # --- init
@@ -289,6 +293,9 @@ class _TerraformSession:
         destroy = request.metadata.workspace_transition == pb.WorkspaceTransition.DESTROY
         if request.state:
             path = self._folder / _STATE_FILE
+            if path.is_dir():
+                error = f"the template has a folder named {_STATE_FILE}, which is the name of the state's file"
+                return pb.PlanComplete(error=error, timings=stage.finish(failed=True))
             path.touch(mode=0o600)
             path.write_bytes(request.state)
         self._nothing_to_do = destroy and not request.state
@@ -357,7 +364,7 @@ class _TerraformSession:
         else:
             assert self._binary is not None  # noqa: S101 - set by init
             arguments = ["graph", *(["-type=plan"] if self._binary.graph_has_type else [])]
-            runner = self._executor.runner(self._binary.path, self._folder)
+            runner = self._graph_runner = self._executor.runner(self._binary.path, self._folder)
             self._nursery.start_soon(self._graph.run, runner, arguments, self._base_environment(), self._keep_graph)
 
     def _keep_graph(self, dot: str) -> None:

@@ -64,7 +64,7 @@ def required_providers(folder: Path) -> dict[str, str]:
 
 def _sources(folder: Path) -> list[Path]:
     providers = [path for pattern in ("*.tf", "*.tf.json") for path in folder.rglob(pattern)]
-    return sorted(path for path in providers if ".terraform" not in path.relative_to(folder).parts)
+    return sorted(path for path in providers if path.is_file() and ".terraform" not in path.relative_to(folder).parts)
 
 
 def _parsed(path: Path) -> File:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import trio
 
-from coder.provisionerd.terraform.process import ProcessError, Runner, explain_status
+from coder.provisionerd.terraform.process import ProcessError, Runner
 
 
 class GraphRun:
@@ -26,7 +26,7 @@ class GraphRun:
             self.dot = out.decode("utf-8", "replace")
             if status != 0:
                 text = err.decode("utf-8", "replace").strip()[-2000:]
-                self.error = f"terraform graph: {explain_status(status)}: {text}"
+                self.error = f"terraform graph: {runner.explain(status)}: {text}"
             else:
                 keep(self.dot)
         except ProcessError as problem:

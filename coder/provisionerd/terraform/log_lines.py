@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +15,11 @@ Line = tuple["pb.LogLevel.ValueType", str]
 
 MAX_LINE = 64 * 1024
 "Bytes (ours) after which a line is cut."
+_CUT_EVENT = re.compile(r'\{"@level":"(\w+)","@message":"')
+"Start of an event that is too long to be parsed."
+
+CUT = " … (cut)"
+"End of a line that was cut."
 
 _LEVELS = {
     "trace": pb.LogLevel.TRACE,
@@ -34,8 +40,10 @@ _ENDS = {
 
 
 def read_line(raw: bytes) -> tuple[JsonObject | None, str]:
-    """Return (the JSON object, "") or (None, plain text). Never fails: invalid UTF-8 is replaced."""
+    """Return (the JSON object, "") or (None, plain text). Never fails: invalid UTF-8 is replaced, a long text cut."""
     text = raw[:MAX_LINE].decode("utf-8", "replace").rstrip("\r\n").replace("\x00", "\ufffd")
+    if len(raw.rstrip(b"\r\n")) > MAX_LINE:
+        text += CUT
     if text.startswith("{"):
         try:
             value = json.loads(raw)
@@ -46,10 +54,19 @@ def read_line(raw: bytes) -> tuple[JsonObject | None, str]:
     return None, text
 
 
+def read_cut_line(raw: bytes) -> Line | None:
+    """Return level and text of the beginning of an event; None for other lines."""
+    text = read_line(raw)[1]
+    event = _CUT_EVENT.match(text)
+    return (_LEVELS.get(event[1], pb.LogLevel.INFO), text[event.end() :]) if event else None
+
+
 def log_lines(event: JsonObject) -> list[Line]:
     """Return the log lines of one event; diagnostics take several."""
     level = _LEVELS.get(str(event.get("@level", "")).lower(), pb.LogLevel.INFO)
-    message = str(event["@message"]).replace("\x00", "\ufffd")[:MAX_LINE]
+    message = str(event["@message"]).replace("\x00", "\ufffd")
+    if len(message) > MAX_LINE:
+        message = message[:MAX_LINE] + CUT
     diagnostic = event.get("diagnostic")
     if not isinstance(diagnostic, dict):
         return [(level, message)]

@@ -29,6 +29,10 @@ _log = get_logger("provisionerd.terraform")
 _CHUNK = 65536
 _MAX_PENDING = 1024 * 1024
 "Bytes after which an unterminated line is passed on in parts, which bounds memory for any template's output."
+MAX_CAPTURE = 64 * 1024 * 1024
+"""Bytes of a captured output (ours): the JSON of a plan takes some twenty times as much once parsed, in the process of
+a server's built-in daemons."""
+_MAX_ERROR = 64 * 1024
 _DRAIN_TIMEOUT = 1.0
 "Seconds to wait for the rest of the output once terraform has exited: a child of it may hold the pipe open."
 
@@ -70,6 +74,8 @@ class Runner:
     folder: Path
     exit_timeout: float
     limits: ProcessLimits = NO_LIMITS
+    killed_because: str = ""
+    "Reason why a command was killed, for the error."
     _canceled: trio.Event = field(default_factory=trio.Event)
     _running: set[trio.Process] = field(default_factory=set)
 
@@ -119,6 +125,7 @@ class Runner:
         assert process.stdout is not None and process.stderr is not None  # noqa: S101 - both are pipes, asked for above
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._enforce_cancel, process)
+            nursery.start_soon(self._enforce_limits, process)
             if guarded:
                 nursery.start_soon(_guard, process)
             async with trio.open_nursery() as readers:
@@ -136,10 +143,32 @@ class Runner:
         await trio.sleep(self.exit_timeout)
         _kill_group(process)
 
+    async def _enforce_limits(self, process: trio.Process) -> None:
+        await self.limits.wait_cpu_used(process.pid)
+        self.killed_because = f"it used more than {self.limits.cpu_seconds:g} s of processor time and was killed"
+        _kill_group(process)
+
+    def explain(self, status: int) -> str:
+        """Return the end of a command in the words of an error."""
+        return self.killed_because or explain_status(status)
+
     async def capture(self, arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes, bytes]:
         """Return (exit status, stdout, stderr) of a short command."""
         out, err = bytearray(), bytearray()
-        status = await self.run(arguments, environment, out.extend, err.extend, guarded=False)
+
+        def keep(line: bytes) -> None:
+            if len(out) + len(line) <= MAX_CAPTURE:
+                out.extend(line)
+            elif not self.killed_because:
+                self.killed_because = f"it printed more than {MAX_CAPTURE >> 20} MiB and was killed"
+                for process in self._running:
+                    _kill_group(process)
+
+        def keep_last(line: bytes) -> None:
+            err.extend(line)
+            del err[:-_MAX_ERROR]
+
+        status = await self.run(arguments, environment, keep, keep_last, guarded=False)
         return status, bytes(out), bytes(err)
 
 
@@ -172,18 +201,15 @@ async def _guard(process: trio.Process) -> None:
 
 async def _read_lines(stream: trio.abc.ReceiveStream, on_line: OnLine) -> None:
     pending = bytearray()
-    while True:
-        data = await stream.receive_some(_CHUNK)
-        if not data:
-            break
-        pending += data
-        *lines, rest = pending.split(b"\n")
-        for line in lines:
-            on_line(bytes(line) + b"\n")
-        pending = rest
+    while data := await stream.receive_some(_CHUNK):
+        *ends, rest = data.split(b"\n")  # of the new data only: a long line would be searched again and again
+        for end in ends:
+            on_line(bytes(pending + end) + b"\n")
+            pending.clear()
+        pending += rest
         if len(pending) > _MAX_PENDING:
             on_line(bytes(pending))
-            pending = bytearray()
+            pending.clear()
     if pending:
         on_line(bytes(pending))
 

@@ -8,7 +8,14 @@ from datetime import UTC, datetime
 
 from coder.base.json_types import JsonObject
 from coder.provisionerd.executors.contract import Emit
-from coder.provisionerd.terraform.log_lines import StageTimings, format_diagnostic, log_lines, read_line
+from coder.provisionerd.terraform.log_lines import (
+    MAX_LINE,
+    StageTimings,
+    format_diagnostic,
+    log_lines,
+    read_cut_line,
+    read_line,
+)
 from coder.provisionerd.terraform.provider_pin import SCHEMA_ERRORS
 from coder.rpc.proto import provisioner_pb2 as pb
 
@@ -36,6 +43,9 @@ class Stage:
     is_pin_told: bool = False
     printed: int = 0
 
+    _long: dict[int, int] = field(default_factory=dict)
+    "Bytes of lines whose end has not arrived, by the level of plain text."
+
     def on_stdout(self, raw: bytes) -> None:
         self._take(raw, pb.LogLevel.INFO)
 
@@ -55,6 +65,9 @@ class Stage:
         self.printed += len(raw)
         if self.has_overflowed():
             self.on_overflow()
+        if plain_level in self._long or (len(raw) > MAX_LINE and not raw.endswith(b"\n")):
+            self._take_part(raw, plain_level)
+            return
         event, text = read_line(raw)
         if event is None:
             self.emit(plain_level, text)
@@ -69,6 +82,15 @@ class Stage:
             return
         for level, line in log_lines(event):
             self.emit(level, line)
+
+    def _take_part(self, raw: bytes, plain_level: pb.LogLevel.ValueType) -> None:
+        """Emit the beginning of a line that comes in parts, and its length at its end."""
+        if plain_level not in self._long:
+            self._long[plain_level] = 0
+            self.emit(*(read_cut_line(raw) or (plain_level, read_line(raw)[1])))
+        self._long[plain_level] += len(raw)
+        if raw.endswith(b"\n"):
+            self.emit(plain_level, f"The line above has {self._long.pop(plain_level)} bytes and was cut.")
 
     def _tell_pin(self, diagnostic: JsonObject) -> None:
         """Emit the sentence once, and each place it is about."""

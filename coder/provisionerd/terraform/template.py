@@ -65,6 +65,8 @@ def read_template(folder: Path) -> ReadTemplate:
     files: list[File] = []
     in_json = set(folder.glob("*.tf.json"))
     for path in sorted({*folder.glob("*.tf"), *in_json}):
+        if not path.is_file():
+            continue  # a folder with such a name, which terraform ignores as well
         try:
             text = path.read_text("utf-8-sig", "replace")
             if path in in_json:

@@ -6,9 +6,11 @@ import base64
 import json
 import os
 import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 import trio
@@ -20,6 +22,8 @@ from coder.provisionerd.executors.contract import read_state
 from coder.provisionerd.executors.echo import EchoExecutor
 from coder.provisionerd.redact import REPLACEMENT, Redactor
 from coder.provisionerd.terraform import stage
+from coder.provisionerd.terraform.log_lines import CUT, MAX_LINE, StageTimings
+from coder.provisionerd.terraform.process import Runner
 from coder.provisionerd.terraform.provider.provider import TerraformProvider
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import provisioner_pb2 as pb
@@ -238,6 +242,49 @@ async def test_full_disk(world: World, tmp_path: Path) -> None:
         assert isinstance(done, pd.CompletedJob)
     finally:
         subprocess.run(["umount", str(work)], check=True)
+
+
+@pytest.mark.parametrize("executor", ["echo", "terraform"])
+async def test_unknown_transition(world: World, executor: str) -> None:
+    job = building(running("true"), state=b'{"version": 4}')
+    job.workspace_build.metadata.workspace_transition = cast("pb.WorkspaceTransition.ValueType", 99)
+    job.provisioner = executor
+    world.server.post(job)
+    async with running_daemon(world.server, world.config, {**ECHO, "terraform": world.executor}):
+        failed = await world.server.wait_ended()
+    assert isinstance(failed, FailedJob)
+    assert failed.error == "unknown transition 99: is this provisioner older than the server?"
+    assert failed.workspace_build.state == b'{"version": 4}'
+
+
+async def test_folder_in_place_of_state(world: World) -> None:
+    files = {"main.tf": 'output "a" { value = 1 }\n', "terraform.tfstate/readme": "x"}
+    failed = await world.run(building(files, state=b'{"version": 4, "terraform_version": "1.9.0"}'))
+    assert isinstance(failed, FailedJob)
+    assert failed.error == "the template has a folder named terraform.tfstate, which is the name of the state's file"
+
+
+async def test_long_line_is_cut(tmp_path: Path) -> None:
+    """Of a line of 30 MB the beginning and the length are logged, for an event as for plain text."""
+    lines: list[tuple[int, str]] = []
+    events = stage.Stage("apply", lambda level, text: lines.append((level, text)), StageTimings("apply"))
+    script = tmp_path / "print.py"
+    script.write_text(
+        "import sys\n"
+        'for start in (\'{"@level":"warn","@message":"box: \', \'\'):\n'
+        "    sys.stdout.write(start)\n"
+        "    for _ in range(7500): sys.stdout.write('x' * 4000); sys.stdout.flush()\n"
+        "    print()\n"
+        "print('next')\n"
+    )
+    runner = Runner(sys.executable, tmp_path, 5.0)
+    assert await runner.run([str(script)], {}, events.on_stdout, events.on_stderr) == 0
+    (level, cut), (_, length), (_, plain), (_, second), last = lines
+    assert (level, cut[:9], cut[-9:]) == (pb.LogLevel.WARN, "box: xxxx", f"x{CUT}")
+    assert length == "The line above has 30000035 bytes and was cut."
+    assert plain == "x" * MAX_LINE + CUT and second == "The line above has 30000001 bytes and was cut."
+    assert last == (pb.LogLevel.INFO, "next")
+    assert events.printed == 60_000_041
 
 
 FLOOD = f"yes {'x' * 99} | head -c "

@@ -120,10 +120,11 @@ def _embedded(config: ServerConfig, access_url: str) -> DerpRegion:
 
 
 def embedded_stun_port(config: ServerConfig) -> int:
-    """Return the UDP port of the embedded STUN server, 0 when there is none."""
+    """Return the UDP port of the embedded STUN server, 0 when there is none or only its process knows it."""
     if not config.stun_address:
         return 0
-    return urlsplit(f"//{config.stun_address}").port or 3478
+    port = urlsplit(f"//{config.stun_address}").port
+    return 3478 if port is None else port
 
 
 def _stun_addresses(config: ServerConfig) -> list[str]:

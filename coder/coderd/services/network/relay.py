@@ -63,7 +63,7 @@ async def _answer_stun(ctx: Context) -> None:
     await ctx.process.wait_ports_free()
     parts = urlsplit(f"//{address}")
     try:
-        await serve_stun(parts.hostname or "", parts.port or 3478)
+        await serve_stun(parts.hostname or "", 3478 if parts.port is None else parts.port)
     except OSError as error:
         # Without STUN, peers behind NAT stay on the relay: slower, but the server can start.
         _log.warn("the STUN server cannot listen", address=address, error=str(error))

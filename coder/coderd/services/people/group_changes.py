@@ -20,6 +20,7 @@ from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.people import groups as store
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people.groups import EVERYONE, GroupRow
+from coder.coderd.store.templates import rollouts as rollout_store
 from coder.domain.access.policy import Class, Subject
 
 if TYPE_CHECKING:
@@ -108,7 +109,13 @@ async def delete_group(ctx: Context, subject: Subject, group_id: UUID) -> None:
     row = await load_group(ctx, subject, group_id, "delete")
     if row.is_everyone:
         raise Invalid(f'"{EVERYONE}" is a reserved group and cannot be deleted!')
-    await ctx.db.run(store.delete_group, row.id)
+    await ctx.db.run(_delete, row)
+
+
+async def _delete(tx: Tx, row: GroupRow) -> None:
+    # The watcher of rollouts stops one that reaches nobody without the group.
+    await rollout_store.note_group_deleted(tx, row.id, f'The group "{row.display_name or row.name}" was deleted.')
+    await store.delete_group(tx, row.id)
 
 
 def _check_reserved(name: str) -> None:

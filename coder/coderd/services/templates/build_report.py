@@ -27,7 +27,7 @@ from coder.coderd.store.templates import build_report as store
 from coder.coderd.store.templates.build_report import BuildRow, Range, StageTimes, VersionCounts
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow, list_with_owners
 from coder.domain.access.policy import Subject
-from coder.domain.provisioning.jobs import derive_status
+from coder.domain.provisioning.jobs import JobStatus, derive_status
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -117,9 +117,7 @@ def _present(rows: Sequence[BuildRow], readable: Mapping[UUID, tuple[WorkspaceRo
             template_version_name=row.version_name,
             transition=row.transition,
             created_at=row.created_at,
-            status=derive_status(
-                started_at=row.started_at, completed_at=row.completed_at, canceled_at=row.canceled_at, error=row.error
-            ),
+            status=_status(row),
             duration_ms=_ms((row.completed_at - row.started_at).total_seconds() * 1000)
             if row.completed_at and row.started_at
             else None,
@@ -129,6 +127,14 @@ def _present(rows: Sequence[BuildRow], readable: Mapping[UUID, tuple[WorkspaceRo
         for row in rows
         if (found := readable.get(row.workspace_id)) is not None
     ]
+
+
+def _status(row: BuildRow) -> JobStatus:
+    """Return the result as the report counts it: a canceled build that failed was canceled."""
+    error = row.error if row.canceled_at is None else ""
+    return derive_status(
+        started_at=row.started_at, completed_at=row.completed_at, canceled_at=row.canceled_at, error=error
+    )
 
 
 def first_line(error: str) -> str:

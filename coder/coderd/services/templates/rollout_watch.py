@@ -1,6 +1,7 @@
-"""Watcher of rollouts: stops those whose builds fail too often, and ends those that a change elsewhere made void.
+"""Watcher of rollouts: stops those whose builds fail too often or that reach nobody, and ends those that a change
+elsewhere made void.
 
-A stop by the failure rate notifies the user who started the rollout and the template's author, unless they left the
+A stop notifies the user who started the rollout and the template's author, unless they left the
 organization.
 """
 
@@ -26,13 +27,17 @@ from coder.coderd.store.templates.rollouts import RolloutRow
 from coder.coderd.store.workspaces.change_feed import notify_changes
 from coder.domain.notifications.own_templates import ROLLOUT_STOPPED
 from coder.domain.provisioning.jobs import ACTIVE
-from coder.domain.templates.rollouts import BuildCounts, exceeds_limit, is_member
+from coder.domain.templates.rollouts import BuildCounts, exceeds_limit, is_member, reaches_nobody
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.services.notifications.notifications import NotificationSite
     from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.templates.templates import TemplateRow
+
+
+_GROUP_DELETED = "The group was deleted."
+"Of a group that a server of an earlier version deleted."
 
 
 async def watch_rollouts(ctx: Context) -> list[UUID]:
@@ -57,14 +62,12 @@ async def _check(tx: Tx, template_id: UUID, now: datetime, site: NotificationSit
     rollout = await end_void_rollout(tx, template, now)
     if rollout is not None:
         counts = await count_builds(tx, rollout)
-        if rollout.status != "running" or not exceeds_limit(counts, rollout.failure_percent, rollout.minimum_builds):
+        reason = _reason_to_stop(rollout, counts)
+        if not reason:
             return False
-        message = (
-            f"Stopped automatically: {counts.failed} of {counts.finished} builds failed "
-            f"(limit {rollout.failure_percent} percent)."
-        )
+        message = f"Stopped automatically: {reason}."
         await store.update_rollout(tx, rollout.id, status="stopped", message=message, updated_at=now)
-        for notice in await _notices(tx, template, rollout, counts):
+        for notice in await _notices(tx, template, rollout, reason):
             await enqueue(tx, site, notice, now)
     after = await audit_store.take_snapshot(tx, "template", template_id)
     if before == after:
@@ -74,7 +77,18 @@ async def _check(tx: Tx, template_id: UUID, now: datetime, site: NotificationSit
     return True
 
 
-async def _notices(tx: Tx, template: TemplateRow, rollout: RolloutRow, counts: BuildCounts) -> list[Notification]:
+def _reason_to_stop(rollout: RolloutRow, counts: BuildCounts) -> str:
+    """Return why the rollout must not go on, as a part of a sentence; empty if it may."""
+    if rollout.status != "running":
+        return ""
+    if reaches_nobody(rollout.percent, has_group=rollout.group_id is not None):
+        return f"it reaches no workspace. {rollout.message or _GROUP_DELETED}".rstrip(".")
+    if exceeds_limit(counts, rollout.failure_percent, rollout.minimum_builds):
+        return f"{counts.failed} of {counts.finished} builds failed (limit {rollout.failure_percent} percent)"
+    return ""
+
+
+async def _notices(tx: Tx, template: TemplateRow, rollout: RolloutRow, reason: str) -> list[Notification]:
     """Return a notification for each recipient, without those who left the organization since."""
     version = await system_template_versions.get_version(tx, rollout.template_version_id)
     organization = await system_organizations.get_organization(tx, template.organization_id)
@@ -83,9 +97,7 @@ async def _notices(tx: Tx, template: TemplateRow, rollout: RolloutRow, counts: B
         "template_version": version.name if version else "",
         "org": organization.name if organization else "",
         "percent": str(rollout.percent),
-        "failed": str(counts.failed),
-        "finished": str(counts.finished),
-        "failure_percent": str(rollout.failure_percent),
+        "reason": reason,
     }
     about = (template.id, template.organization_id)
     admins = await notification_store.list_admins(tx, TEMPLATE_ADMINS, template.organization_id)

@@ -169,6 +169,8 @@ async def _start(tx: Tx, subject: Subject, rollout: RolloutRow) -> None:
         raise Invalid("The version is the active one already.")
     if await end_void_rollout(tx, template, rollout.created_at) is not None:
         raise Conflict("The template has a rollout already.", "Complete it or roll it back before you start another.")
+    if rollout.group_id is not None and not await store.hold_group(tx, rollout.group_id):
+        raise NotFound
     await store.insert_rollout(tx, replace(rollout, former_version_id=template.active_version_id))
     await _notify(tx, template.id)
 
@@ -219,6 +221,8 @@ def _changes(rollout: RolloutRow, body: UpdateTemplateRollout, now: datetime) ->
         case "resume":
             if rollout.status == "running":
                 raise Conflict("The rollout is running.")
+            if rules.reaches_nobody(rollout.percent, has_group=rollout.group_id is not None):
+                raise Conflict("The group of this stage was deleted.", "Go to the next stage, or roll back.")
             return running
         case "next":
             percent = rules.next_percent(rollout.stages, rollout.percent)

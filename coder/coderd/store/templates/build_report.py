@@ -94,7 +94,11 @@ _ERROR = r"""CASE WHEN j.error ~ '(exit status [0-9]+|killed by signal [0-9]+)\s
         WHERE l.job_id = j.id AND l.level = 'error' AND l.output !~ '^\s*([╷│├└╵]|[0-9]+\:|$)' ORDER BY l.id LIMIT 1
     ) END"""
 """First error of the log, where the job knows an exit status only. Terraform frames errors and quotes the template."""
-_FAILED, _CANCELED = "j.error <> ''", "j.error = '' AND j.completed_at IS NOT NULL AND j.canceled_at IS NOT NULL"
+_FAILED, _CANCELED = (
+    "j.error <> '' AND j.canceled_at IS NULL",
+    "j.completed_at IS NOT NULL AND j.canceled_at IS NOT NULL",
+)
+"""A canceled build that failed tells nothing about its version, as in rollouts."""
 
 
 def _ranged(sql: str) -> TextClause:

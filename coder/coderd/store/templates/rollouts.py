@@ -114,6 +114,17 @@ async def insert_rollout(tx: Tx, rollout: RolloutRow) -> None:
     await tx.execute(insert(_rollouts).values(column_values(rollout)))
 
 
+async def hold_group(tx: Tx, group_id: UUID) -> bool:
+    """Return whether the group exists, and keep it until the transaction ends."""
+    statement = select(groups.c.id).where(groups.c.id == group_id).with_for_update(read=True, key_share=True)
+    return (await tx.execute(statement)).one_or_none() is not None
+
+
+async def note_group_deleted(tx: Tx, group_id: UUID, message: str) -> None:
+    """Set the message of open rollouts that begin with a group, which is about to be deleted."""
+    await tx.execute(update(_rollouts).where(_rollouts.c.group_id == group_id, _IS_OPEN).values(message=message))
+
+
 async def update_rollout(tx: Tx, rollout_id: UUID, **values: Unpack[RolloutChanges]) -> None:
     """Change a rollout. The transaction has locked its template."""
     await tx.execute(update(_rollouts).where(_rollouts.c.id == rollout_id).values(**values))

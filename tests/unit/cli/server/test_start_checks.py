@@ -15,10 +15,11 @@ import pytest
 from coder.base.config import Inputs
 from coder.base.errors import CoderError, explain_error
 from coder.cli.core.failures import defect_text
-from coder.cli.server.start_checks import check_folder, check_terraform
+from coder.cli.server.start_checks import check_folder, check_terraform, with_stun_port
 from coder.coderd import app
 from coder.coderd.config.options import OPTIONS
 from coder.coderd.config.reading import server_config
+from coder.coderd.config.settings import ServerConfig
 from coder.coderd.store.engine import postgres_programs
 from coder.coderd.store.engine.connection_string import parse_connection_string
 from coder.coderd.store.engine.migrate import wait_for_database
@@ -153,3 +154,14 @@ def test_wrong_values_have_sentences(option: object, tmp_path: Path) -> None:
                 for word in OF_LIBRARIES:
                     assert word not in text, (option, value, text)
                 assert "--" in text or (env and env in text), (option, value, text)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", ""])
+def test_stun_port_zero_is_chosen_once(host: str) -> None:
+    chosen = with_stun_port(ServerConfig(stun_address=f"{host}:0")).stun_address
+    assert chosen.rpartition(":")[0] == host and 1024 <= int(chosen.rpartition(":")[2]) <= 65535
+
+
+@pytest.mark.parametrize("address", ["", "127.0.0.1:3478", "[::1]:7", "192.0.2.1:0"])
+def test_other_stun_addresses_are_kept(address: str) -> None:
+    assert with_stun_port(ServerConfig(stun_address=address)).stun_address == address

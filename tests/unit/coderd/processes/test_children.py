@@ -157,3 +157,35 @@ print(*child.describe_end())
 """
     assert outcome(script) == ["stalled its loop stood still"]
     assert "in standing_still" in (tmp_path / "stderr").read_text()
+
+
+def test_orphans_are_reaped_and_children_are_not(outcome: Outcome) -> None:
+    """The script takes in orphans as the first process of a container does."""
+    assert outcome("""
+import ctypes
+from coder.coderd.processes.children import reap_orphans
+
+def zombies():
+    own = open(f"/proc/self/task/{os.getpid()}/children").read().split()
+    return sorted(int(pid) for pid in own if open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "Z")
+
+ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+parent = os.fork()
+if not parent:
+    for _ in range(3):
+        os.fork() or os._exit(0)
+    os._exit(0)
+os.waitpid(parent, 0)
+known = os.fork()
+if not known:
+    os._exit(7)
+until = time.monotonic() + 30
+while len(zombies()) < 4 and time.monotonic() < until:
+    time.sleep(0.01)
+print(len(zombies()))
+reap_orphans([known])
+print(len(zombies()))
+reap_orphans([known], is_init=True)
+print(zombies() == [known], os.waitstatus_to_exitcode(os.waitpid(known, 0)[1]))
+reap_orphans([], is_init=True)
+""") == ["4", "4", "True 7"]

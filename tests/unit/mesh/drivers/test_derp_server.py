@@ -1,4 +1,4 @@
-"""Counters of a relay."""
+"""Counters of a relay, and what it knows of the clients of another relay."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import trio.testing
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.wire import derp
 from coder.mesh.core.wire.disco import MAGIC
+from coder.mesh.drivers.derp_mesh import keep_meshed
 from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.derp_server_client import RelayPresence
+from coder.mesh.drivers.pipe import PipeStream, pipe_pair
+from coder.mesh.drivers.transport import DerpTransport
 from tests.unit.mesh.drivers.test_derp import client, private_key
 
 
@@ -42,4 +45,36 @@ async def test_relay_counts_other_events(autojump_clock: trio.testing.MockClock)
         await one.aclose()
         await trio.sleep(1)
         assert server.presence().homes == 0
+        nursery.cancel_scope.cancel()
+
+
+async def test_clients_that_left_other_relay_are_forgotten(autojump_clock: trio.testing.MockClock) -> None:
+    """Otherwise each command line's key would stay for ever, and packets for it would wait at a link that is gone."""
+    here, there = (DerpServer(private_key(9), mesh_key="ab" * 32) for _ in range(2))
+    links: list[PipeStream] = []
+    async with trio.open_nursery() as nursery:
+
+        async def dial() -> DerpTransport:
+            await trio.lowlevel.checkpoint()
+            ours, theirs = pipe_pair()
+            links.append(theirs)
+            nursery.start_soon(there.serve_connection, theirs)
+            return DerpTransport(ours)
+
+        nursery.start_soon(keep_meshed, here, dial, "ab" * 32)
+        leaving, _ = await client(there, nursery, 2)
+        await client(there, nursery, 3)
+        sender, _ = await client(here, nursery, 1)
+        await trio.sleep(0.1)
+        assert here.presence().elsewhere == 2
+        await leaving.aclose()
+        await trio.sleep(0.1)
+        assert here.presence().elsewhere == 1
+        await sender.send_all(derp.SendPacket(private_key(2).public, MAGIC + bytes(40)).encode())
+        links[0].close()
+        await trio.sleep(0.1)
+        assert here.presence().elsewhere == 0, "until the next link"
+        await trio.sleep(1)
+        assert (len(links), here.presence().elsewhere) == (2, 1)
+        assert (here.counters.forwarded_out, here.counters.notified_not_here) == (0, 1)
         nursery.cancel_scope.cancel()

@@ -98,3 +98,11 @@ async def test_large_template_is_parsed_aside(tmp_path: Path, monkeypatch: pytes
     assert await reader.TemplateCache().read(b"key", tmp_path) == await reader.read_template_aside(tmp_path)
     assert len(threads) == 2
     assert threading.get_ident() not in threads
+
+
+def test_folders_named_like_files(tmp_path: Path) -> None:
+    """Terraform ignores a folder that is named like a template's file."""
+    for name in ("main.tf", "more.tf.json"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "real.tf").write_text('variable "a" {}\n')
+    assert [variable.name for variable in reader.variables(reader.read_template(tmp_path))] == ["a"]

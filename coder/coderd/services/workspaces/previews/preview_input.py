@@ -20,6 +20,8 @@ LEASE = timedelta(seconds=90)
 """Time without a request for the preview after which nothing waits for it. Browsers slow the timers of hidden pages
 down to one a minute."""
 RENEWED_AFTER = timedelta(seconds=10)
+MAX_DURATION = timedelta(minutes=15)
+"""Time after which a plan counts as hung and is canceled. An open page would keep one of the few slots for hours."""
 MAX_PLANNED, MAX_CHANGED, MAX_TEXT = 500, 40, 400
 """Resources, attributes of each and characters of a text that are kept of a daemon's report."""
 MAX_ATTRIBUTES_TEXT = 256 << 10
@@ -51,6 +53,11 @@ def members_of(leader: JobRow) -> list[UUID]:
 def has_expired(leader: JobRow, now: datetime) -> bool:
     """Return whether the page that asked for the preview is gone."""
     return now - _asked_at(leader) > LEASE
+
+
+def is_hung(job: JobRow, at: datetime) -> bool:
+    """Return whether the plan of a preview had run for too long at that time."""
+    return job.started_at is not None and at - job.started_at > MAX_DURATION
 
 
 def is_renewable(leader: JobRow, now: datetime) -> bool:

@@ -20,7 +20,7 @@ from coder.coderd.services.provisioning.jobs import cancel_job
 from coder.coderd.services.provisioning.new_jobs import wake_daemons
 from coder.coderd.services.templates.imports.import_messages import variable_values
 from coder.coderd.services.workspaces.builds.build_metadata import build_metadata
-from coder.coderd.services.workspaces.previews.preview_input import has_expired, leader_of, stored_changes
+from coder.coderd.services.workspaces.previews.preview_input import has_expired, is_hung, leader_of, stored_changes
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import previews as preview_store
 from coder.coderd.store.provisioning import system_jobs
@@ -50,8 +50,8 @@ class PreviewJobs:
         acquired.template_dry_run.CopyFrom(await self._ctx.db.read(describe_preview, job, self._ctx.access_url, now))
 
     async def update(self, tx: Tx, job: JobRow, request: provisionerd_pb2.UpdateJobRequest, now: datetime) -> JobUpdate:
-        """Cancel the job when nothing waits for it; the daemon learns it with the next heartbeat."""
-        if job.canceled_at is None and await _is_abandoned(tx, job, now):
+        """Cancel the job when nothing waits for it, or it hangs; the daemon learns it with the next heartbeat."""
+        if job.canceled_at is None and (is_hung(job, now) or await _is_abandoned(tx, job, now)):
             await cancel_job(tx, job.id, now)
         return JobUpdate()
 

@@ -23,11 +23,18 @@ from coder.api.workspaces.update_previews import (
     UpdatePreviewResource,
     VersionChanges,
 )
+from coder.base.duration import format_duration
 from coder.base.json_types import as_list, as_object, as_text
 from coder.coderd.services.access.workspace_access import load_template, load_workspace
 from coder.coderd.services.provisioning.jobs import cancel_job, load_queue_positions
 from coder.coderd.services.workspaces.builds.build_checks import may_use
-from coder.coderd.services.workspaces.previews.preview_input import is_renewable, members_of, planned_of
+from coder.coderd.services.workspaces.previews.preview_input import (
+    MAX_DURATION,
+    is_hung,
+    is_renewable,
+    members_of,
+    planned_of,
+)
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import previews as preview_store
 from coder.coderd.store.provisioning import resources as resource_store
@@ -176,8 +183,14 @@ async def present_preview(
     facts = await ctx.db.read(_load_facts, view, job, ctx.clock.now(), strict)
     status = _STATUSES[job.status]
     plan = _plan(view, job, facts) if status == "succeeded" else None
-    error = "\n".join([*facts.first_errors, job.error])[:MAX_ERROR] if status == "failed" else job.error
+    error = "\n".join(filter(None, [_explain_hung(job), *facts.first_errors, job.error]))[:MAX_ERROR]
     return _present(view, job.id, status, error, facts.position, changes, plan)
+
+
+def _explain_hung(job: JobRow) -> str:
+    if job.canceled_at is None or not is_hung(job, job.canceled_at):
+        return ""
+    return f"The plan took longer than {format_duration(MAX_DURATION)} and was canceled."
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,12 @@ def test_embedded_relay_serves_stun() -> None:
     assert (node.stun_port, node.stun_only) == (3479, False)
 
 
+@pytest.mark.parametrize(("address", "port"), [("", -1), ("127.0.0.1:0", -1), ("0.0.0.0:1", 1)])
+def test_unknown_stun_port_is_not_announced(address: str, port: int) -> None:
+    config = ServerConfig(derp_server_stun_addresses=NO_STUN, stun_address=address)
+    assert build_derp_map(config, URL).regions[999].nodes[0].stun_port == port
+
+
 def test_no_stun_without_direct_paths() -> None:
     config = ServerConfig(
         stun_address=":3478", derp_server_stun_addresses=("stun.example",), block_direct_connections=True

@@ -12,8 +12,8 @@ from coder.api.templates.build_report import ReportedBuild
 from coder.base.clock import FakeClock
 from coder.coderd.services.templates.build_report import first_line, group_errors
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.provisioners.scripted_provisioner import Answers, agent, resource
-from tests.kit.server.workspaces import create, new_workspace, settled, workspace_world
+from tests.kit.provisioners.scripted_provisioner import Answers, agent, connected_daemon, resource
+from tests.kit.server.workspaces import create, new_workspace, settled, without_daemon, workspace_world
 
 ERROR = "\nError: no capacity in eu\nmore of it"
 
@@ -83,6 +83,22 @@ async def test_report_quotes_log_for_exit_status() -> None:
             await new_workspace(world, name)
         report = (await world.get(f"/api/v2/templates/{world.extra['template']['id']}/build-report")).json()
         assert {error["error"] for error in report["errors"]} == {"Error: image refused", "no quota in eu"}
+
+
+async def test_canceled_build_with_error_is_no_failure() -> None:
+    async with workspace_world() as (world, _):
+        await without_daemon(world)
+        made = (await create(world, "ws")).json()
+        async with connected_daemon(world) as daemon:
+            job = await daemon.acquire()
+            canceled = await world.patch(f"/api/v2/workspacebuilds/{made['latest_build']['id']}/cancel")
+            assert canceled.status_code == 200, canceled.text
+            await daemon.fail(job, "terraform apply: exit status 1")
+        report = (await world.get(f"/api/v2/templates/{world.extra['template']['id']}/build-report")).json()
+    (version,) = report["versions"]
+    assert (version["succeeded"], version["failed"], version["canceled"]) == (0, 0, 1)
+    assert report["errors"] == []
+    assert [build["status"] for build in report["latest"]] == ["canceled"]
 
 
 @pytest.mark.parametrize(

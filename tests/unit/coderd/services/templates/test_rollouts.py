@@ -12,9 +12,11 @@ from coder.base.clock import FakeClock
 from coder.coderd.loops import rollouts as loop
 from coder.coderd.services.templates.rollout_watch import watch_rollouts
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
+from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.templates import templates as template_store
 from coder.domain.templates.rollouts import bucket_of
 from tests.kit.provisioners.scripted_provisioner import Answers, agent, ended, new_version, resource
+from tests.kit.server.race_conditions import overtaken
 from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import build, new_workspace, settled, workspace_world
 
@@ -132,6 +134,44 @@ async def test_group_gets_version_first() -> None:
         completed = await _done(world, rollout, "next")
         assert (completed["status"], completed["percent"], completed["progress"]) == ("completed", 100, None)
         assert await _active(world) == new and await _offers(world, mine, other) == [new, new]
+
+
+async def test_deleted_group_stops_rollout() -> None:
+    """Without its group the first stage reaches nobody; a later stage goes on, and says what is missing."""
+    async with workspace_world(_answers()) as (world, _):
+        alice, _ = await world.member("alice")
+        new = await _version(world, "v2")
+        for percent, status in ((0, "stopped"), (50, "running")):
+            group = await _group_of(world, alice)
+            rollout = await _start(world, new, group_id=group, stages=[0, 50, 100])
+            if percent:
+                await _done(world, rollout, "next")
+            assert (await world.delete(f"/api/v2/groups/{group}")).status_code == 200
+            assert await watch_rollouts(world.ctx) == ([] if percent else [UUID(rollout["template_id"])])
+            assert await watch_rollouts(world.ctx) == []
+            shown = await _latest(world)
+            assert (shown["status"], shown["percent"], shown["group_name"]) == (status, percent, "")
+            if not percent:
+                reason = 'it reaches no workspace. The group "testers" was deleted.'
+                assert shown["message"] == f"Stopped automatically: {reason}"
+                assert (await _step(world, rollout, "resume")).status_code == 409
+                moved = await _step(world, rollout, "next", status="stopped")
+                assert (moved.json()["status"], moved.json()["percent"]) == ("running", 50)
+            else:
+                assert shown["message"] == 'The group "testers" was deleted.'
+            await _done(world, rollout, "rollback")
+
+
+async def test_group_deleted_meanwhile_is_refused() -> None:
+    async with workspace_world(_answers()) as (world, _):
+        alice, _ = await world.member("alice")
+        body = {"template_version_id": await _version(world, "v2"), "group_id": await _group_of(world, alice)}
+        answer = await overtaken(
+            world,
+            lambda tx: group_store.delete_group(tx, UUID(body["group_id"])),
+            lambda: world.post(f"{_path(world)}/rollouts", body),
+        )
+        assert answer.status_code == 404, answer.text
 
 
 async def test_failures_stop_rollout() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +10,7 @@ import pytest
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.provisioning.job_queue import hold_preview_slot
-from coder.coderd.services.workspaces.previews.preview_input import LEASE
+from coder.coderd.services.workspaces.previews.preview_input import LEASE, MAX_DURATION
 from coder.coderd.services.workspaces.previews.previews import MAX_ERROR, MAX_ERROR_LINES
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.system_jobs import get_job
@@ -292,6 +293,30 @@ async def test_closed_page_cancels() -> None:
             assert (await daemon.update(job)).canceled
             await daemon.fail(job, "")
         assert (await finished(world, workspace, preview))["status"] == "canceled"
+
+
+async def test_hung_plan_is_canceled() -> None:
+    """An open page renews the lease: without a limit, a plan that hangs keeps one of the slots for hours."""
+    clock = FakeClock()
+    async with preview_world(clock=clock) as (world, _):
+        workspace = await new_workspace(world)
+        version = await other_version(world)
+        await without_daemon(world)
+        preview = await started(world, workspace, version)
+        path = f"{path_of(workspace)}/{preview['id']}"
+        async with connected_daemon(world) as daemon:
+            job = await daemon.acquire()
+            step = timedelta(seconds=60)
+            for _ in range(MAX_DURATION // step):
+                clock.advance(step.total_seconds())
+                assert not (await daemon.update(job)).canceled
+                assert (await world.get(path)).json()["status"] == "running"
+            clock.advance(1)
+            await daemon.update(job)
+            assert (await daemon.update(job)).canceled
+            await daemon.fail(job, "terraform plan: exit status 1")
+        error = (await finished(world, workspace, preview))["error"]
+        assert error == "The plan took longer than 15m0s and was canceled.\nterraform plan: exit status 1"
 
 
 @pytest.mark.parametrize("is_running", [False, True])
