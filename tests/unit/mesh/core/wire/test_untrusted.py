@@ -173,3 +173,10 @@ def test_socket_addresses_in_many_forms() -> None:
 def test_invalid_endpoint_texts_are_rejected(text: str) -> None:
     with pytest.raises(WireError):
         parse_endpoint_untrusted(text)
+
+
+def test_call_me_maybe_reads_bounded_list() -> None:
+    clear = bytes((3, 0)) + bytes(17) + b"\1"
+    message = disco.parse_untrusted(clear + clear[2:] * 3600)
+    assert isinstance(message, disco.CallMeMaybe)
+    assert len(message.endpoints) == disco.MAX_ENDPOINTS
