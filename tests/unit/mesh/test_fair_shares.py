@@ -8,11 +8,11 @@ from random import Random
 import pytest
 import trio
 
-from coder.mesh.core.stack import flow_table, fragments, routes
+from coder.mesh.core.stack import flow_table, fragments
 from coder.mesh.core.stack.flow_table import FlowTable
 from coder.mesh.core.stack.interface import Stack
 from coder.mesh.core.stack.settings import TcpSettings
-from coder.mesh.core.wire import icmp, ip, tcp, udp
+from coder.mesh.core.wire import ip, tcp, udp
 from coder.mesh.core.wire.tcp import SYN, Options, Segment
 from coder.mesh.drivers import overlay
 from coder.mesh.drivers.overlay import Overlay, UdpFlow
@@ -97,27 +97,12 @@ def fragments_through_the_gateway() -> tuple[int, Enter]:
     return flow_table.MAX_FRAGMENTS, enter
 
 
-def sizes_reported_by_routers() -> tuple[int, Enter]:
-    stack = _stack()
-
-    def enter(peer: bytes, number: int) -> bool:
-        destination = peer[:8] + (number + 1).to_bytes(8, "big")
-        sent = udp.Datagram(1, 53, b"x").encode(HOST, destination)
-        message = icmp.Message(icmp.TOO_BIG, 0, 1280, sent)
-        stack.input_batch([message.encode(peer, HOST)], 1000.0)
-        return destination in stack._routes.narrowed
-
-    stack._routes.mtu = 1400
-    return routes._MAX_NARROWED, enter
-
-
 TABLES = [
     half_open_connections,
     connections_that_wait_for_accept,
     held_syns,
     fragmented_datagrams,
     fragments_through_the_gateway,
-    sizes_reported_by_routers,
 ]
 
 

@@ -132,6 +132,11 @@ class Demux:
                 if whole is None:
                     return
                 parsed, packet = whole, whole.encode()
+                socket = self._table.by_key.get(packet[8:44])
+                if socket is not None and whole.protocol == ip.PROTOCOL_TCP:
+                    # Hosts fragment no TCP, but a SYN in a fragment must not become a second connection of one key.
+                    self._to_connection(socket, packet, tcp.parse_untrusted(packet, ip.HEADER_SIZE), now)
+                    return
             if parsed.protocol == ip.PROTOCOL_TCP:
                 self._on_tcp(parsed, now)
             elif parsed.protocol == ip.PROTOCOL_UDP:
@@ -286,6 +291,10 @@ class Demux:
         # RFC 8201 section 4 and RFC 5927 section 4.1: ignore an error about a packet that this host did not send.
         if source not in self._routes.addresses:
             return
+        # Between two nodes there is no router inside the tunnel, and a gateway answers in its clients' names. An error
+        # of a third peer is forged: it would narrow the path to the quoted one, or end a conversation with it.
+        if router != destination:
+            return
         is_too_big = message.type == icmp.TOO_BIG
         if quoted[6] == ip.PROTOCOL_TCP:
             # Source and destination are swapped in the key. RFC 5927 section 4.1: only outstanding data can have
@@ -297,7 +306,7 @@ class Demux:
             if socket is None or (number - socket.sender.snd_una) & MASK >= max(socket.sender.in_flight, 1):
                 return
             if is_too_big:
-                if self._narrow(router, destination, message.parameter, now):
+                if self._narrow(destination, message.parameter, now):
                     socket.recovery.on_too_big(now)
                     self._transmit.mark_ready(socket)
             # RFC 5927 section 5.2: on an established connection even a hard error is treated as a soft one. Otherwise
@@ -308,14 +317,14 @@ class Demux:
         # UDP has no sequence number to check. Sizes below IPv6's minimum are ignored (`Routes.narrow`), which leaves an
         # attacker little to gain.
         elif is_too_big:
-            self._narrow(router, destination, message.parameter, now)
+            self._narrow(destination, message.parameter, now)
         if is_too_big:
             self._on_stack_event(TooBig(destination, message.parameter))
         else:
             self._on_stack_event(Unreachable(destination, int.from_bytes(quoted[_PORT_AT : _PORT_AT + 2], "big")))
 
-    def _narrow(self, router: bytes, destination: bytes, mtu: int, now: float) -> bool:
-        if not self._routes.narrow(router, destination, mtu, now):
+    def _narrow(self, destination: bytes, mtu: int, now: float) -> bool:
+        if not self._routes.narrow(destination, mtu, now):
             return False
         for socket in self._table.to(destination):
             socket.update_mss()
