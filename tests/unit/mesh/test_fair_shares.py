@@ -62,6 +62,19 @@ def connections_that_wait_for_accept() -> tuple[int, Enter]:
     return 128, enter
 
 
+def forwarded_connections() -> tuple[int, Enter]:
+    """Of those a fallback accepts: each holds a descriptor from the SYN on, whether its handshake finishes or not."""
+    stack = Stack([HOST], Random(7).randbytes, settings=TcpSettings(max_connections=128))
+    stack.set_tcp_fallback(lambda pending: pending.accept())
+
+    def enter(peer: bytes, number: int) -> bool:
+        _connects(stack, peer, number)
+        assert len(stack.connections) <= 128
+        return any(s.remote == peer and s.remote_port == 1000 + number for s in stack.connections)
+
+    return 128, enter
+
+
 def held_syns() -> tuple[int, Enter]:
     stack = _stack()
     stack.set_tcp_fallback(lambda _: None)
@@ -79,7 +92,7 @@ def fragmented_datagrams() -> tuple[int, Enter]:
     def enter(peer: bytes, number: int) -> bool:
         whole = udp.Datagram(1, 53, bytes(2000)).encode(peer, HOST)
         assembler.add(ip.parse_untrusted(fragments.split(whole, 1280, number)[0]), 1000.0)
-        return any(p.source == peer for p in assembler._partials.values())
+        return any(p.source == peer for p in assembler.waiting.values())
 
     return fragments._MAX_PACKETS, enter
 
@@ -100,6 +113,7 @@ def fragments_through_the_gateway() -> tuple[int, Enter]:
 TABLES = [
     half_open_connections,
     connections_that_wait_for_accept,
+    forwarded_connections,
     held_syns,
     fragmented_datagrams,
     fragments_through_the_gateway,
@@ -155,3 +169,17 @@ def test_full_table_evicts_largest_share() -> None:
     assert shares.evictable_for(b"b") is None, "equal shares would evict each other in turn"
     assert shares.evictable_for(b"c") == 2
     assert (shares.oldest_of(b"b"), shares.oldest_of(b"c"), len(shares)) == (4, None, 4)
+
+
+def test_removed_peer_leaves_nothing() -> None:
+    stack = _stack()
+    whole = udp.Datagram(1, 53, bytes(2000)).encode(FLOODER, HOST)
+    stack.input_batch(fragments.split(whole, 1280, 1)[:1], 1000.0)
+    assert stack._demux._assembler.waiting
+    stack.reset_peer(FLOODER, 1000.0)
+    assert not stack._demux._assembler.waiting
+    stack.input_batch(fragments.split(whole, 1280, 2)[:1], 1000.0)
+    assert stack.next_wake() == 1060.0
+    stack.on_timer(1060.0)
+    assert not stack._demux._assembler.waiting
+    assert stack.next_wake() is None

@@ -178,7 +178,8 @@ class Demux:
     def _on_syn(self, source: bytes, destination: bytes, segment: Segment, now: float) -> None:
         listener = self.listeners.get(segment.port)
         if listener is not None:
-            if listener.make_room(source):  # else dropped, not refused: the peer retries when there may be room
+            # Otherwise dropped, not refused: the peer retries when there may be room.
+            if listener.make_room(source) and self._table.make_room(source):
                 socket = self._accept(source, destination, segment, now)
                 socket.wait_in(listener)
                 listener.handshake_started(socket)
@@ -209,7 +210,7 @@ class Demux:
         # Simultaneous open while the fallback decided: the connection exists already.
         if key in self._table.by_key:
             return None
-        if not accept:
+        if not accept or not self._table.make_room(pending.source):
             self._refuse(pending.source, pending.destination, syn)
             return None
         socket = self._accept(pending.source, pending.destination, syn, self._transmit.now)
@@ -218,7 +219,7 @@ class Demux:
 
     def _accept(self, source: bytes, destination: bytes, syn: Segment, now: float) -> TcpSocket:
         socket = TcpSocket(self._transmit, destination, syn.port, source, syn.source_port, self._random(8))
-        self._table.add(socket)
+        self._table.add_passive(socket)
         handshake.begin_accept(socket, syn, now)
         return socket
 
@@ -228,13 +229,21 @@ class Demux:
     # Held SYNs and time
 
     def next_wake(self) -> float | None:
-        """Return when the oldest held SYN expires, or None."""
+        """Return when the oldest held SYN or fragment expires, or None."""
+        fragments_at = self._assembler.next_expiry()
         if not self.held:
-            return None
-        return next(iter(self.held.values())).held_at + self._transmit.settings.hold_syn
+            return fragments_at
+        at = next(iter(self.held.values())).held_at + self._transmit.settings.hold_syn
+        return at if fragments_at is None or at < fragments_at else fragments_at
+
+    @property
+    def holds(self) -> bool:
+        """Return whether anything waits for `on_timer`."""
+        return bool(self.held or self._assembler.waiting)
 
     def on_timer(self, now: float) -> None:
-        """Expire held SYNs."""
+        """Expire held SYNs and fragments."""
+        self._assembler.expire(now)
         for key, pending in list(self.held.items()):
             # Held SYNs are ordered by age; the first young one ends the search.
             if now - pending.held_at < self._transmit.settings.hold_syn:
@@ -242,7 +251,8 @@ class Demux:
             self._expire_held(key)
 
     def forget_held(self, source: bytes) -> None:
-        """Expire the held SYNs of a removed peer."""
+        """Expire the held SYNs and fragments of a removed peer."""
+        self._assembler.forget(source)
         for key, pending in list(self.held.items()):
             if pending.source == source:
                 self._expire_held(key)

@@ -81,6 +81,10 @@ class Routes:
         for address in [a for a, (_, since) in self.narrowed.items() if now - since >= _NARROW_LIFE]:
             del self.narrowed[address]
 
+    def forget(self, destination: bytes) -> None:
+        """Forget the size that a removed peer reported."""
+        self.narrowed.pop(destination, None)
+
     def limit_to(self, destination: bytes) -> int:
         """Return the largest inner packet for a destination, whatever its protocol."""
         limit = self._mtu_to.get(destination, self.mtu)

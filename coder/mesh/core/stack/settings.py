@@ -55,6 +55,8 @@ class TcpSettings:
     hold_syn: float = 75.0
     "Seconds a fallback may take to decide about a SYN."
     max_held_syns: int = 1024
+    max_connections: int = 4096
+    "Connections that peers opened, and as many in TIME_WAIT; peers share both (fair_shares.py)."
     max_write: int = 256 << 10
     "A single write may overshoot the send buffer by this much before it is cut; cutting copies."
     skip_checksums: bool = True

@@ -68,6 +68,10 @@ class Host:
         """Note that the application should check the connection when the current batch is done."""
         raise NotImplementedError
 
+    def waits(self, socket: TcpSocket) -> None:
+        """Note that the connection is in TIME_WAIT."""
+        raise NotImplementedError
+
     def forget(self, socket: TcpSocket) -> None:
         """Remove the CLOSED connection."""
         raise NotImplementedError
@@ -374,6 +378,7 @@ class TcpSocket:
         """Enter TIME-WAIT: stay to acknowledge a retransmitted FIN of the peer (RFC 9293 3.6.1)."""
         self.timers.stop_all_but_time_wait()
         self.timers.set_time_wait(now + self.host.settings.time_wait)
+        self.host.waits(self)
 
     def update_mss(self) -> None:
         """Set the segment size after a change of path or peer."""

@@ -84,7 +84,7 @@ def test_overlapping_fragments_are_dropped() -> None:
     assert not server.readable
     for number in range(1000):
         world.b.input_batch([fragments.split(packet, 1280, number)[0]], world.now)
-    assert len(world.b._demux._assembler._partials) == 64
+    assert len(world.b._demux._assembler.waiting) == 64
     world.b.input_batch(fragments.split(packet, 1280, 5000), world.now)
     assert server.readable
 
@@ -118,7 +118,7 @@ def test_tiny_fragments_are_dropped() -> None:
     with pytest.raises(WireError, match="too many fragments"):
         for offset in range(0, 65_528, 8):
             assembler.add(piece(offset, bytes(8), more=True), 0.0)
-    assert not assembler._partials
+    assert not assembler.waiting
 
 
 @pytest.mark.parametrize("offset", [16, 24])
@@ -127,7 +127,7 @@ def test_data_behind_last_fragment_rejected(offset: int) -> None:
     assert assembler.add(piece(offset, bytes(8), more=True), 0.0) is None
     with pytest.raises(WireError, match="bad fragment"):
         assembler.add(piece(8, bytes(8), more=False), 0.0)
-    assert not assembler._partials
+    assert not assembler.waiting
 
 
 def test_fragment_header_copies_original_header() -> None:
