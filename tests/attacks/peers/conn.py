@@ -84,7 +84,7 @@ class Conn:
             now = attack.place.now
             attack.place.victim.tcp.tcp_connect(attack.own, self.own_port, now, source_port=self.port)
             attack.place.victim.endpoint.flush(now)
-            self.hear()
+            self.await_answer()
             self.ack = self.heard[-1].seq + 1
             if until is S.SYN_SENT:
                 return
@@ -93,7 +93,7 @@ class Conn:
         else:
             self.send(SYN, options=self.options)
             self.seq += 1
-            self.hear()
+            self.await_answer()
             self.ack = self.heard[-1].seq + 1
             if until is not S.SYN_RECEIVED:
                 self.send(ACK)
@@ -103,6 +103,10 @@ class Conn:
         assert self.socket is not None
         self.socket.shutdown_write()
         self.attack.place.victim.endpoint.flush(self.attack.place.now)
+        self.hear()
+
+    def await_answer(self) -> None:
+        """Wait for the answer that must come."""
         self.hear()
 
     def hear(self, seconds: float = 0.05) -> list[Segment]:

@@ -26,6 +26,7 @@ from coder.net.policy import DialPolicy
 from tests.attacks.peers.conn import Conn
 from tests.attacks.peers.place import STRANGER, Attack
 
+PATIENCE = 30.0
 REACHABLE = (TcpState.SYN_RECEIVED, TcpState.ESTABLISHED, TcpState.CLOSE_WAIT, TcpState.CLOSED)
 "States that an attacker brings a listener's connection to by itself."
 
@@ -125,6 +126,12 @@ class RealConn(Conn):
     @property
     def state(self) -> TcpState:
         return self.wanted
+
+    def await_answer(self) -> None:
+        before, limit = len(self.heard), time.monotonic() + PATIENCE
+        while len(self.heard) == before:
+            assert time.monotonic() < limit, "the agent did not answer"
+            self.hear(0.002)
 
     def reach(self, state: TcpState, *, active: bool) -> Conn:
         self.wanted = state

@@ -16,7 +16,7 @@ from tests.kit.paths import ROOT
 
 Victim = Literal["agent", "edge", "gateway"]
 VICTIMS: tuple[Victim, ...] = ("agent", "edge", "gateway")
-EVERY = 30
+EVERY = 12
 SPARE_MEMORY = 1 << 20
 
 
