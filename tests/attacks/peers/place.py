@@ -48,7 +48,6 @@ class Victim(Machine):
         self.learnt: list[object] = []
         "Answers of STUN servers that counted."
         self.asked = {STUN_TX}
-        self.accepted: list[TcpSocket] = []
 
     def udp(self, datagrams: Sequence[bytes], to: Address) -> bool:
         self._count(to, datagrams)
@@ -81,7 +80,6 @@ class Victim(Machine):
 
     def _accept(self, listener: ListeningSocket, on_event: Callable[[TcpSocket], None] | None) -> None:
         while (socket := listener.accept_nowait()) is not None:
-            self.accepted.append(socket)
             socket.on_event = on_event
             if on_event is not None:
                 on_event(socket)

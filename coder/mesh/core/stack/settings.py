@@ -27,6 +27,8 @@ class TcpSettings:
 
     receive_buffer: int = 4 << 20
     "Unread bytes, and the largest window (upstream: 6 MiB)."
+    receive_buffer_start: int = 128 << 10
+    "The same before the application has read anything; doubled for each half of it that is read, as Linux does it."
     send_buffer: int = 4 << 20
     "Bytes unacknowledged and unsent; the limit grows to it with the congestion window (upstream: 4 MiB)."
     send_buffer_start: int = 512 << 10

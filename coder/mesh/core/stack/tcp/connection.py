@@ -281,6 +281,7 @@ class TcpSocket:
                 raise self.error
             return b""
         data = rx.read(limit)
+        receiver.count_read(len(data))
         if self.state in RECEIVING and receiver.is_update_due(self.builder.mss):
             # A peer whose data filled the window sends nothing that could carry an update: send it one.
             receiver.request_ack()
