@@ -65,7 +65,8 @@ def connections_that_wait_for_accept() -> tuple[int, Enter]:
 def forwarded_connections() -> tuple[int, Enter]:
     """Of those a fallback accepts: each holds a descriptor from the SYN on, whether its handshake finishes or not."""
     stack = Stack([HOST], Random(7).randbytes, settings=TcpSettings(max_connections=128))
-    stack.set_tcp_fallback(lambda pending: pending.accept())
+    accepted: list[object] = []
+    stack.set_tcp_fallback(lambda pending: accepted.append(pending.accept()))
 
     def enter(peer: bytes, number: int) -> bool:
         _connects(stack, peer, number)
