@@ -54,29 +54,32 @@ async def test_sample_of_tries(victim: Victim) -> None:
     assert judge.findings == []
 
 
+GROUPS = [(victim, group) for victim in VICTIMS for group in grouped(kinds(victim))]
+
+
 @pytest.mark.soak
-@pytest.mark.parametrize("victim", VICTIMS)
-async def test_every_try(victim: Victim) -> None:
-    judge = Judge(victim, clock=True)
-    for group, members in grouped(kinds(victim)).items():
-        judge.group(members)
-        print(f"| {group} | {victim} | {len(members)} |")
+@pytest.mark.parametrize(("victim", "group"), GROUPS)
+async def test_every_try(victim: Victim, group: str) -> None:
+    judge, members = Judge(victim, clock=True), grouped(kinds(victim))[group]
+    judge.group(members)
+    print(f"| {group} | {victim} | {len(members)} |")
     assert judge.findings == []
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("victim", VICTIMS)
-async def test_memory_returns(victim: Victim) -> None:
-    """Played twice: what the first time loads or caches is not counted."""
-    judge = Judge(victim, clock=False)
-    for group, members in grouped(kinds(victim)).items():
+@pytest.mark.parametrize(("victim", "group"), GROUPS)
+async def test_memory_returns(victim: Victim, group: str) -> None:
+    """Played once before: what the first time loads or caches is not counted."""
+    judge, members = Judge(victim, clock=False), grouped(kinds(victim))[group]
+    judge.group(members)
+    gc.collect()
+    tracemalloc.start()
+    try:
         judge.group(members)
         gc.collect()
-        tracemalloc.start()
-        judge.group(members)
-        gc.collect()
+        # A whole place is left, the last one.
         left, _ = tracemalloc.get_traced_memory()
+    finally:
         tracemalloc.stop()
-        # A whole place is left, that of the last group.
-        assert left < SPARE_MEMORY, f"{group}: {left >> 10} KiB are left"
+    assert left < SPARE_MEMORY, f"{left >> 10} KiB are left"
     assert judge.findings == []
