@@ -34,6 +34,10 @@ class FairShares(Generic[Entry]):
         """Whether one more entry needs an eviction."""
         return self._size >= self._limit
 
+    def has(self, holder: Hashable, entry: Entry) -> bool:
+        """Return whether the holder has this entry."""
+        return entry in self._by_holder.get(holder, ())
+
     def count(self, holder: Hashable) -> int:
         """Return the number of entries of a holder."""
         return len(self._by_holder.get(holder, ()))

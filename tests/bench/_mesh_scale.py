@@ -208,7 +208,7 @@ def handshakes(count: int) -> dict[str, float]:
         answering.append((time.process_time() - began) / part)
     forged = initiations[0][:116] + bytes(32)
     known = ("192.0.2.1", 1)
-    endpoint._by_address.learn(known, next(iter(endpoint.peers.values())))
+    endpoint._by_address.learn(known, next(iter(endpoint.peers.values())), answered=True)
     refusing: dict[str, list[float]] = {"known": [], "stranger": []}
     buffer = bytearray(forged * 44)
     for _ in range(20):

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -267,7 +267,9 @@ class WireguardGateway:
         staged = self._staged.setdefault(destination, deque())
         for packet in packets:
             if len(staged) >= MAX_STAGED:
-                staged.popleft()
+                # Of the client with the most, which is often this one: a flood must not drop another client's SYN.
+                largest = Counter(owner for _, owner, _ in staged).most_common(1)[0][0]
+                del staged[next(at for at, (_, owner, _) in enumerate(staged) if owner is largest)]
                 self.stats.dropped += 1
             staged.append((now, client, packet))
         if is_new:

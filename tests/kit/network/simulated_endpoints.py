@@ -16,7 +16,7 @@ from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.probing import PingAnswered
 from coder.mesh.core.paths.selector import PathState
 from coder.mesh.core.peers.peer import PeerParameters
-from coder.mesh.core.stack.interface import Stack
+from coder.mesh.core.stack.interface import Stack, TcpSettings
 from coder.mesh.core.wire import ip
 from coder.mesh.core.wire.batch import Batch, TxBuf
 
@@ -81,12 +81,20 @@ class FakeStack:
 class Machine:
     """One endpoint and its sink."""
 
-    def __init__(self, world: SimulatedNetwork, number: int, *, direct: bool = True, real: bool = False) -> None:
+    def __init__(
+        self,
+        world: SimulatedNetwork,
+        number: int,
+        *,
+        direct: bool = True,
+        real: bool = False,
+        settings: TcpSettings | None = None,
+    ) -> None:
         self.world = world
         self.udp_address: Address = (f"203.0.113.{number}", 1000 + number)
         self.overlay = bytes([0xFD, 0x7A, *bytes(13), number])
         self.stack = FakeStack()
-        self.tcp = Stack([self.overlay], random.Random(number).randbytes)
+        self.tcp = Stack([self.overlay], random.Random(number).randbytes, settings=settings)
         "Used instead with `real`."
         private = PrivateKey(bytes([number]) * 32)
         self.endpoint = Endpoint(

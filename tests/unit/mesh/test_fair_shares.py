@@ -8,11 +8,11 @@ from random import Random
 import pytest
 import trio
 
-from coder.mesh.core.stack import flow_table, fragments, routes
+from coder.mesh.core.stack import flow_table, fragments
 from coder.mesh.core.stack.flow_table import FlowTable
 from coder.mesh.core.stack.interface import Stack
 from coder.mesh.core.stack.settings import TcpSettings
-from coder.mesh.core.wire import icmp, ip, tcp, udp
+from coder.mesh.core.wire import ip, tcp, udp
 from coder.mesh.core.wire.tcp import SYN, Options, Segment
 from coder.mesh.drivers import overlay
 from coder.mesh.drivers.overlay import Overlay, UdpFlow
@@ -62,6 +62,20 @@ def connections_that_wait_for_accept() -> tuple[int, Enter]:
     return 128, enter
 
 
+def forwarded_connections() -> tuple[int, Enter]:
+    """Of those a fallback accepts: each holds a descriptor from the SYN on, whether its handshake finishes or not."""
+    stack = Stack([HOST], Random(7).randbytes, settings=TcpSettings(max_connections=128))
+    accepted: list[object] = []
+    stack.set_tcp_fallback(lambda pending: accepted.append(pending.accept()))
+
+    def enter(peer: bytes, number: int) -> bool:
+        _connects(stack, peer, number)
+        assert len(stack.connections) <= 128
+        return any(s.remote == peer and s.remote_port == 1000 + number for s in stack.connections)
+
+    return 128, enter
+
+
 def held_syns() -> tuple[int, Enter]:
     stack = _stack()
     stack.set_tcp_fallback(lambda _: None)
@@ -79,7 +93,7 @@ def fragmented_datagrams() -> tuple[int, Enter]:
     def enter(peer: bytes, number: int) -> bool:
         whole = udp.Datagram(1, 53, bytes(2000)).encode(peer, HOST)
         assembler.add(ip.parse_untrusted(fragments.split(whole, 1280, number)[0]), 1000.0)
-        return any(p.source == peer for p in assembler._partials.values())
+        return any(p.source == peer for p in assembler.waiting.values())
 
     return fragments._MAX_PACKETS, enter
 
@@ -97,27 +111,13 @@ def fragments_through_the_gateway() -> tuple[int, Enter]:
     return flow_table.MAX_FRAGMENTS, enter
 
 
-def sizes_reported_by_routers() -> tuple[int, Enter]:
-    stack = _stack()
-
-    def enter(peer: bytes, number: int) -> bool:
-        destination = peer[:8] + (number + 1).to_bytes(8, "big")
-        sent = udp.Datagram(1, 53, b"x").encode(HOST, destination)
-        message = icmp.Message(icmp.TOO_BIG, 0, 1280, sent)
-        stack.input_batch([message.encode(peer, HOST)], 1000.0)
-        return destination in stack._routes.narrowed
-
-    stack._routes.mtu = 1400
-    return routes._MAX_NARROWED, enter
-
-
 TABLES = [
     half_open_connections,
     connections_that_wait_for_accept,
+    forwarded_connections,
     held_syns,
     fragmented_datagrams,
     fragments_through_the_gateway,
-    sizes_reported_by_routers,
 ]
 
 
@@ -170,3 +170,17 @@ def test_full_table_evicts_largest_share() -> None:
     assert shares.evictable_for(b"b") is None, "equal shares would evict each other in turn"
     assert shares.evictable_for(b"c") == 2
     assert (shares.oldest_of(b"b"), shares.oldest_of(b"c"), len(shares)) == (4, None, 4)
+
+
+def test_removed_peer_leaves_nothing() -> None:
+    stack = _stack()
+    whole = udp.Datagram(1, 53, bytes(2000)).encode(FLOODER, HOST)
+    stack.input_batch(fragments.split(whole, 1280, 1)[:1], 1000.0)
+    assert stack._demux._assembler.waiting
+    stack.reset_peer(FLOODER, 1000.0)
+    assert not stack._demux._assembler.waiting
+    stack.input_batch(fragments.split(whole, 1280, 2)[:1], 1000.0)
+    assert stack.next_wake() == 1060.0
+    stack.on_timer(1060.0)
+    assert not stack._demux._assembler.waiting
+    assert stack.next_wake() is None

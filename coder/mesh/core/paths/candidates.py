@@ -25,6 +25,10 @@ DISCOVERED_LIFE = 310.0
 """A candidate known only from its own pings is forgotten after this silence (5 min 10 s)."""
 MAX_CANDIDATES = 100
 """Ours: a peer that lists more addresses than any real machine has gets no more of our memory."""
+UNPROVEN_BURST, UNPROVEN_RATE = 2.0 * MAX_CANDIDATES, 20.0
+"""Ours: pings to a peer's candidates that never answered, at once and per second. A peer can list any addresses, and
+call as often as it likes: without a limit each of its calls of 2 kB sends 130 kB to machines that never asked for it. A
+real peer with ten addresses needs seven a second while nothing works."""
 
 # A peer that lists its overlay address would make us send the tunnel's datagrams into the tunnel.
 _OVERLAY = ip_network("fd60:627a:a42b::/48")
@@ -66,6 +70,8 @@ class Candidates:
     """The candidates of a peer."""
 
     by_address: dict[Address, Candidate] = field(default_factory=dict)
+    _allowance: float = UNPROVEN_BURST
+    _allowance_at: float = 0.0
 
     def __iter__(self) -> Iterator[Candidate]:
         return iter(self.by_address.values())
@@ -77,8 +83,6 @@ class Candidates:
         """Replace the whole list of `source`; return candidates that no source lists any longer."""
         # A peer publishes its addresses, and each of them gets pings: a longer list would make us flood for it.
         accepted = list(addresses)[:MAX_CANDIDATES]
-        for address in accepted:
-            self.add(source, address)
         removed = []
         listed = set(accepted)
         for candidate in list(self.by_address.values()):
@@ -89,19 +93,43 @@ class Candidates:
                 if not candidate.source:
                     removed.append(candidate.address)
                     del self.by_address[candidate.address]
+        # Afterwards: a list that fills the table must not keep the next one out.
+        for address in accepted:
+            self.add(source, address)
         return removed
 
     def add(self, source: Source, address: Address) -> Candidate | None:
         """Record that `source` lists the address; return None when there are too many already."""
         candidate = self.by_address.get(address)
         if candidate is None:
-            if len(self.by_address) >= MAX_CANDIDATES:
+            if len(self.by_address) >= MAX_CANDIDATES and not self._make_room():
                 return None
             candidate = self.by_address[address] = Candidate(address, source)
         else:
             # Several sources may list one address; it is removed when the last of them withdraws it.
             candidate.source |= source
         return candidate
+
+    def _make_room(self) -> bool:
+        """Forget the oldest address that is known only by pings from it and has never answered one."""
+        # A recorded ping replayed from a hundred forged addresses must not keep the peer's own addresses out.
+        for address, candidate in self.by_address.items():
+            if candidate.source is Source.DISCOVERED and candidate.latency is None:
+                del self.by_address[address]
+                return True
+        return False
+
+    def may_ping(self, candidate: Candidate, now: float) -> bool:
+        """Return whether this candidate may be pinged now, and count the ping. Proven addresses may be always."""
+        if candidate.latency is not None:
+            return True
+        refill = max(0.0, now - self._allowance_at) * UNPROVEN_RATE
+        self._allowance = min(UNPROVEN_BURST, self._allowance + refill)
+        self._allowance_at = now
+        if self._allowance < 1:
+            return False
+        self._allowance -= 1
+        return True
 
     def heard(self, address: Address, now: float) -> None:
         """Record a ping of the peer from this address."""
@@ -147,6 +175,6 @@ def usable(address: Address) -> bool:
     if address[1] == 0 or ip.is_unspecified or ip.is_multicast:
         return False
     if ip.version == 4:
-        return True
+        return not ip.is_reserved  # 240.0.0.0/4, which includes the broadcast address
     # Private addresses stay in: both may be in one network, and a ping to a stranger's machine opens nothing.
     return not ip.is_link_local and ip not in _OVERLAY

@@ -27,13 +27,21 @@ class PeerMap(Generic[Peer]):
         # A dictionary without values because it keeps the order: the oldest address is removed first.
         self._owned: dict[int, dict[Address, None]] = {}
 
-    def learn(self, address: Address, peer: Peer) -> None:
-        """Record that the peer proved that it sends from this address."""
+    def learn(self, address: Address, peer: Peer, *, answered: bool) -> None:
+        """Record that the peer proved that it sends from this address.
+
+        `answered`: by an answer to our own ping. A ping alone may have a forged source: it takes no address from
+        another peer.
+        """
         # Called with every ping and pong; nearly always for the same peer.
         owner = self.by_address.get(address)
         if owner is peer:
             return
         if owner is not None:
+            # Otherwise a peer that forges sources would own the address, and could have it forgotten by proving as many
+            # others as are remembered: the other peer's data would be dropped until its next ping.
+            if not answered:
+                return
             # The last peer that proved the address owns it: behind one router an address passes from one peer to
             # another when a mapping expires.
             self._owned[id(owner)].pop(address, None)

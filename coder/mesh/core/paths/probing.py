@@ -166,6 +166,8 @@ class PeerPaths:
             return []
         # Ours: the peer's ping has just opened its firewall towards us, while our own may have closed there. A ping of
         # ours gets through now; upstream waits for the next round, up to five seconds.
+        if not self.candidates.may_ping(candidate, now):
+            return []
         candidate.last_echo = now
         return [self._ping(source, now, candidate=candidate, size=max(min(size, STANDARD), FLOOR))]
 
@@ -265,7 +267,7 @@ class PeerPaths:
         # By relay in any case: the caller gets an answer from a peer that no direct path reaches, too.
         actions: list[Action] = [self._ping(None, now, purpose)]
         if self.direct:
-            actions += [self._ping(c.address, now, purpose, c) for c in self.candidates.due(now)]
+            actions += [self._ping(c.address, now, purpose, c) for c in self._affordable(self.candidates.due(now), now)]
         return actions
 
     # -- time -------------------------------------------------------------------------------------------------------
@@ -362,7 +364,7 @@ class PeerPaths:
             return []
         # Only candidates pinged in this round: others may be silent because they were not pinged.
         pinged = [c for c in self.candidates if c.last_ping is not None and now - c.last_ping < PROBE_INTERVAL]
-        return [self._ping(c.address, now, size=FLOOR) for c in pinged]
+        return [self._ping(c.address, now, size=FLOOR) for c in self._affordable(pinged, now)]
 
     def _search(self, now: float) -> list[Action]:
         """Probe the next size on the current address; an answer from it restarts the search."""
@@ -390,7 +392,10 @@ class PeerPaths:
     def _ping_candidates(self, now: float) -> list[Action]:
         if self._narrow_at is None and not self.trusted(now):
             self._narrow_at = now + NARROW_AFTER
-        return [self._ping(c.address, now, candidate=c) for c in self.candidates.due(now)]
+        return [self._ping(c.address, now, candidate=c) for c in self._affordable(self.candidates.due(now), now)]
+
+    def _affordable(self, candidates: list[Candidate], now: float) -> list[Candidate]:
+        return [c for c in candidates if self.candidates.may_ping(c, now)]
 
     def _ping(
         self,
@@ -413,7 +418,7 @@ class PeerPaths:
             return []
         # Ours: while data waits on the relay, a new candidate is pinged as soon as it is known. The others wait for the
         # next full ping, as always.
-        fresh = [c for c in self.candidates if c.address not in before]
+        fresh = self._affordable([c for c in self.candidates if c.address not in before], now)
         actions: list[Action] = [self._ping(c.address, now, candidate=c) for c in fresh]
         if actions:
             actions.append(SendCallMeMaybe())

@@ -96,7 +96,7 @@ class DiscoInput:
             return
         # The box has authenticated the sender. A recorded ping replayed from elsewhere would be learnt as well: it
         # gains an address from which WireGuard is accepted, and data from there still has to open.
-        self._by_address.learn(origin, peer)
+        self._by_address.learn(origin, peer, answered=False)
         # As large as the ping: the peer measures the path in both directions (paths/mtu.py).
         self._sink.udp(
             [self._actions.seal(peer, disco.DiscoPong(ping.tx_id, UdpAddress(*origin), ping.payload))], origin
@@ -114,7 +114,7 @@ class DiscoInput:
                 continue
             if source is not None:
                 # Proved by an answer to our own ping, which a recorded packet cannot be.
-                self._by_address.learn(source, peer)
+                self._by_address.learn(source, peer, answered=True)
             self._actions.settle(peer, now)
             if isinstance(answer, PingAnswered):
                 self._sink.ping_answered(answer, peer.config.public_key, origin if source is None else 0)  # type: ignore[arg-type]

@@ -132,6 +132,11 @@ class Demux:
                 if whole is None:
                     return
                 parsed, packet = whole, whole.encode()
+                socket = self._table.by_key.get(packet[8:44])
+                if socket is not None and whole.protocol == ip.PROTOCOL_TCP:
+                    # Hosts fragment no TCP, but a SYN in a fragment must not become a second connection of one key.
+                    self._to_connection(socket, packet, tcp.parse_untrusted(packet, ip.HEADER_SIZE), now)
+                    return
             if parsed.protocol == ip.PROTOCOL_TCP:
                 self._on_tcp(parsed, now)
             elif parsed.protocol == ip.PROTOCOL_UDP:
@@ -173,7 +178,8 @@ class Demux:
     def _on_syn(self, source: bytes, destination: bytes, segment: Segment, now: float) -> None:
         listener = self.listeners.get(segment.port)
         if listener is not None:
-            if listener.make_room(source):  # else dropped, not refused: the peer retries when there may be room
+            # Otherwise dropped, not refused: the peer retries when there may be room.
+            if listener.make_room(source) and self._table.make_room(source):
                 socket = self._accept(source, destination, segment, now)
                 socket.wait_in(listener)
                 listener.handshake_started(socket)
@@ -204,7 +210,7 @@ class Demux:
         # Simultaneous open while the fallback decided: the connection exists already.
         if key in self._table.by_key:
             return None
-        if not accept:
+        if not accept or not self._table.make_room(pending.source):
             self._refuse(pending.source, pending.destination, syn)
             return None
         socket = self._accept(pending.source, pending.destination, syn, self._transmit.now)
@@ -213,7 +219,7 @@ class Demux:
 
     def _accept(self, source: bytes, destination: bytes, syn: Segment, now: float) -> TcpSocket:
         socket = TcpSocket(self._transmit, destination, syn.port, source, syn.source_port, self._random(8))
-        self._table.add(socket)
+        self._table.add_passive(socket)
         handshake.begin_accept(socket, syn, now)
         return socket
 
@@ -223,13 +229,21 @@ class Demux:
     # Held SYNs and time
 
     def next_wake(self) -> float | None:
-        """Return when the oldest held SYN expires, or None."""
+        """Return when the oldest held SYN or fragment expires, or None."""
+        fragments_at = self._assembler.next_expiry()
         if not self.held:
-            return None
-        return next(iter(self.held.values())).held_at + self._transmit.settings.hold_syn
+            return fragments_at
+        at = next(iter(self.held.values())).held_at + self._transmit.settings.hold_syn
+        return at if fragments_at is None or at < fragments_at else fragments_at
+
+    @property
+    def holds(self) -> bool:
+        """Return whether anything waits for `on_timer`."""
+        return bool(self.held or self._assembler.waiting)
 
     def on_timer(self, now: float) -> None:
-        """Expire held SYNs."""
+        """Expire held SYNs and fragments."""
+        self._assembler.expire(now)
         for key, pending in list(self.held.items()):
             # Held SYNs are ordered by age; the first young one ends the search.
             if now - pending.held_at < self._transmit.settings.hold_syn:
@@ -237,7 +251,8 @@ class Demux:
             self._expire_held(key)
 
     def forget_held(self, source: bytes) -> None:
-        """Expire the held SYNs of a removed peer."""
+        """Expire the held SYNs and fragments of a removed peer."""
+        self._assembler.forget(source)
         for key, pending in list(self.held.items()):
             if pending.source == source:
                 self._expire_held(key)
@@ -286,6 +301,10 @@ class Demux:
         # RFC 8201 section 4 and RFC 5927 section 4.1: ignore an error about a packet that this host did not send.
         if source not in self._routes.addresses:
             return
+        # Between two nodes there is no router inside the tunnel, and a gateway answers in its clients' names. An error
+        # of a third peer is forged: it would narrow the path to the quoted one, or end a conversation with it.
+        if router != destination:
+            return
         is_too_big = message.type == icmp.TOO_BIG
         if quoted[6] == ip.PROTOCOL_TCP:
             # Source and destination are swapped in the key. RFC 5927 section 4.1: only outstanding data can have
@@ -297,7 +316,7 @@ class Demux:
             if socket is None or (number - socket.sender.snd_una) & MASK >= max(socket.sender.in_flight, 1):
                 return
             if is_too_big:
-                if self._narrow(router, destination, message.parameter, now):
+                if self._narrow(destination, message.parameter, now):
                     socket.recovery.on_too_big(now)
                     self._transmit.mark_ready(socket)
             # RFC 5927 section 5.2: on an established connection even a hard error is treated as a soft one. Otherwise
@@ -308,14 +327,14 @@ class Demux:
         # UDP has no sequence number to check. Sizes below IPv6's minimum are ignored (`Routes.narrow`), which leaves an
         # attacker little to gain.
         elif is_too_big:
-            self._narrow(router, destination, message.parameter, now)
+            self._narrow(destination, message.parameter, now)
         if is_too_big:
             self._on_stack_event(TooBig(destination, message.parameter))
         else:
             self._on_stack_event(Unreachable(destination, int.from_bytes(quoted[_PORT_AT : _PORT_AT + 2], "big")))
 
-    def _narrow(self, router: bytes, destination: bytes, mtu: int, now: float) -> bool:
-        if not self._routes.narrow(router, destination, mtu, now):
+    def _narrow(self, destination: bytes, mtu: int, now: float) -> bool:
+        if not self._routes.narrow(destination, mtu, now):
             return False
         for socket in self._table.to(destination):
             socket.update_mss()

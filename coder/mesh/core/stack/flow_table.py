@@ -76,7 +76,7 @@ class FlowTable:
         if not at:
             return False
         if protocol == ip.PROTOCOL_ICMP6 and packet[at] < _ERRORS_BELOW:
-            return self._is_about_a_flow(packet[at + 8 :], packet[24:40], now)
+            return self._is_about_a_flow(packet[at + 8 :], packet[8:24], packet[24:40], now)
         if protocol == ip.PROTOCOL_ICMP6 and packet[at] != _ECHO_REPLY:
             return False
         if protocol == ip.PROTOCOL_TCP and packet[at + 13] & (_SYN | _ACK) == _SYN:
@@ -98,12 +98,15 @@ class FlowTable:
         self._fragments[datagram] = None
         shares.add(source, datagram)
 
-    def _is_about_a_flow(self, quoted: bytes, inside: bytes, now: float) -> bool:
-        """Return whether an ICMP error quotes a packet of a flow that `inside` sent.
+    def _is_about_a_flow(self, quoted: bytes, outside: bytes, inside: bytes, now: float) -> bool:
+        """Return whether an ICMP error quotes a packet of a flow between `inside`, its receiver, and `outside`.
 
         The quote may be truncated behind the ports.
         """
-        if len(quoted) < ip.HEADER_SIZE or quoted[0] >> 4 != 6 or quoted[8:24] != inside:
+        if len(quoted) < ip.HEADER_SIZE or quoted[0] >> 4 != 6:
+            return False
+        # The mesh has no routers: only the peer at the other end may report about the flow, not another one.
+        if quoted[8:24] != inside or quoted[24:40] != outside:
             return False
         # The quote may end anywhere behind the IPv6 header. Four bytes are the ports, which identify a flow together
         # with the addresses.

@@ -74,10 +74,10 @@ class _Partial:
 class Assembler:
     """Reassembles fragments of all peers, in bounded memory and time."""
 
-    __slots__ = ("_partials", "_shares")
+    __slots__ = ("_shares", "waiting")
 
     def __init__(self) -> None:
-        self._partials: dict[bytes, _Partial] = {}
+        self.waiting: dict[bytes, _Partial] = {}
         "The oldest first."
         self._shares: FairShares[bytes] = FairShares(_MAX_PACKETS)
 
@@ -119,15 +119,29 @@ class Assembler:
         whole = b"".join(partial.pieces[at] for at in sorted(partial.pieces))
         return ip.Packet(protocol, packet.source, packet.destination, whole)
 
-    def _find(self, key: bytes, source: bytes, now: float) -> _Partial:
-        partials = self._partials
-        # RFC 8200 section 4.5 would have us send Time Exceeded for packets dropped here. The sender cannot act on it,
-        # so no clock is kept for it either.
-        while partials:
-            oldest = next(iter(partials))
-            if now - partials[oldest].begun < _LIFETIME:
+    def next_expiry(self) -> float | None:
+        """Return when the oldest incomplete packet is abandoned."""
+        return next(iter(self.waiting.values())).begun + _LIFETIME if self.waiting else None
+
+    def expire(self, now: float) -> None:
+        """Abandon old incomplete packets."""
+        while self.waiting:
+            oldest = next(iter(self.waiting))
+            # The same sum as `next_expiry`: a difference could round the other way and spin the timer.
+            if now < self.waiting[oldest].begun + _LIFETIME:
                 break
             self._drop(oldest)
+
+    def forget(self, source: bytes) -> None:
+        """Abandon the incomplete packets of a removed peer."""
+        for key in [key for key, partial in self.waiting.items() if partial.source == source]:
+            self._drop(key)
+
+    def _find(self, key: bytes, source: bytes, now: float) -> _Partial:
+        partials = self.waiting
+        # RFC 8200 section 4.5 would have us send Time Exceeded for packets dropped here. The sender cannot act on it,
+        # so no clock is kept for it either.
+        self.expire(now)
         partial = partials.get(key)
         if partial is None:
             if self._shares.is_full:
@@ -137,7 +151,7 @@ class Assembler:
         return partial
 
     def _drop(self, key: bytes) -> None:
-        self._shares.discard(self._partials.pop(key).source, key)
+        self._shares.discard(self.waiting.pop(key).source, key)
 
     @staticmethod
     def _overlaps(partial: _Partial, offset: int, size: int) -> bool:

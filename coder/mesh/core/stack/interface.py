@@ -60,7 +60,7 @@ class Stack:
         packed = [address if isinstance(address, bytes) else address.packed for address in addresses]
         self._random = random
         self._routes = Routes(packed, mtu)
-        self._table = ConnectionTable()
+        self._table = ConnectionTable((settings or TcpSettings()).max_connections)
         self._notifier = Notifier()
         self._transmit = Transmitter(self._routes, settings or TcpSettings(), self._table, self._notifier, random)
         self._demux = Demux(self._routes, self._table, self._transmit, random)
@@ -95,7 +95,7 @@ class Stack:
     def next_wake(self) -> float | None:
         """Return when `on_timer` is due; valid after `emit` and `take_output`. May be early, never late."""
         at = self._transmit.deadlines.next()
-        if self._demux.held:
+        if self._demux.holds:
             expiry = self._demux.next_wake()
             if expiry is not None and expiry < at:
                 at = expiry
@@ -105,7 +105,7 @@ class Stack:
         """Run all expired timers."""
         self._transmit.begin_round(now)
         self._transmit.on_timer(now)
-        if self._demux.held:
+        if self._demux.holds:
             self._demux.on_timer(now)
         self._notifier.flush()
 
@@ -273,6 +273,7 @@ class Stack:
             socket.fail(StackError("unreachable"))
         # A held SYN of the peer would otherwise become a connection to a removed peer.
         self._demux.forget_held(destination)
+        self._routes.forget(destination)
         self._transmit.drop_output(destination)
 
     def close(self, now: float) -> None:

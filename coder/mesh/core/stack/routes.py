@@ -10,21 +10,18 @@ from collections.abc import Iterable
 
 from coder.mesh.core.stack.tcp.burst import BurstLimit
 from coder.mesh.core.wire import ip, ip4, tcp
-from coder.mesh.fair_shares import FairShares
 
 _FIXED_HEADERS = ip.HEADER_SIZE + tcp.HEADER_SIZE
 _LEAST_MTU = 256
 """Ours: below it a packet would be mostly headers."""
 _NARROW_LIFE = 600.0
 """RFC 8201 section 4: seconds after which a larger size may be tried again."""
-_MAX_NARROWED = 1024
-"""Ours: destinations. Routers' messages cost memory, so their number is bounded, and shared by their senders."""
 
 
 class Routes:
     """Own addresses and limits. Addresses are 16 bytes, IPv4's also 4 where a verb accepts one."""
 
-    __slots__ = ("_mtu_to", "_narrowed_by", "addresses", "burst", "has_ipv4", "mtu", "narrowed")
+    __slots__ = ("_mtu_to", "addresses", "burst", "has_ipv4", "mtu", "narrowed")
 
     def __init__(self, addresses: Iterable[bytes], mtu: int) -> None:
         self.addresses = [ip4.address16(address) for address in addresses]
@@ -34,9 +31,8 @@ class Routes:
         "The largest inner packet, unless a destination has its own limit."
         self.burst = BurstLimit()
         self._mtu_to: dict[bytes, int] = {}
-        self.narrowed: dict[bytes, tuple[int, float, bytes]] = {}
-        "Destination -> (MTU that a router beyond the peer reported, when, the router's address)."
-        self._narrowed_by: FairShares[bytes] = FairShares(_MAX_NARROWED)
+        self.narrowed: dict[bytes, tuple[int, float]] = {}
+        "Destination -> (MTU that it reported, when). One entry for each address of a peer at most."
 
     # Addresses
 
@@ -66,35 +62,28 @@ class Routes:
             # (docs/decisions/path-mtu.md).
             self._mtu_to[destination] = max(mtu, _LEAST_MTU)
 
-    def narrow(self, router: bytes, destination: bytes, mtu: int, now: float) -> bool:
-        """Record that a router takes packets of at most `mtu` bytes (RFC 8201), for ten minutes; return whether it is
-        new."""
+    def narrow(self, destination: bytes, mtu: int, now: float) -> bool:
+        """Record that the path to a peer takes packets of at most `mtu` bytes (RFC 8201), for ten minutes; return
+        whether it is new. The caller has checked that the peer itself says so."""
         self.forget_narrowings(now)
         # RFC 8201 section 4: for IPv6 a size below 1280 has to be discarded. No link is that narrow, and a router that
         # claims it tries to make us send tiny packets or fragments (RFC 8021). IPv4 has no such minimum.
         min_mtu = _LEAST_MTU if ip4.is_ipv4(destination) else ip.MIN_MTU
         if not min_mtu <= mtu < self.limit_to(destination):
             return False
-        if destination in self.narrowed:
-            self._widen(destination)
-        elif self._narrowed_by.is_full:
-            victim = self._narrowed_by.evictable_for(router)
-            if victim is None:
-                return False
-            self._widen(victim)
-        self.narrowed[destination] = (mtu, now, router)
-        self._narrowed_by.add(router, destination)
+        self.narrowed[destination] = (mtu, now)
         return True
-
-    def _widen(self, destination: bytes) -> None:
-        self._narrowed_by.discard(self.narrowed.pop(destination)[2], destination)
 
     def forget_narrowings(self, now: float) -> None:
         """Forget the sizes reported more than ten minutes ago."""
         # Connections keep their smaller segments until another event retunes them: RFC 8201 section 4 allows growth, it
         # does not require it.
-        for address in [a for a, (_, since, _) in self.narrowed.items() if now - since >= _NARROW_LIFE]:
-            self._widen(address)
+        for address in [a for a, (_, since) in self.narrowed.items() if now - since >= _NARROW_LIFE]:
+            del self.narrowed[address]
+
+    def forget(self, destination: bytes) -> None:
+        """Forget the size that a removed peer reported."""
+        self.narrowed.pop(destination, None)
 
     def limit_to(self, destination: bytes) -> int:
         """Return the largest inner packet for a destination, whatever its protocol."""

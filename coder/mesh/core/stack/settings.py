@@ -27,6 +27,8 @@ class TcpSettings:
 
     receive_buffer: int = 4 << 20
     "Unread bytes, and the largest window (upstream: 6 MiB)."
+    receive_buffer_start: int = 128 << 10
+    "The same before the application has read anything; doubled for each half of it that is read, as Linux does it."
     send_buffer: int = 4 << 20
     "Bytes unacknowledged and unsent; the limit grows to it with the congestion window (upstream: 4 MiB)."
     send_buffer_start: int = 512 << 10
@@ -55,6 +57,8 @@ class TcpSettings:
     hold_syn: float = 75.0
     "Seconds a fallback may take to decide about a SYN."
     max_held_syns: int = 1024
+    max_connections: int = 4096
+    "Connections that peers opened, and as many in TIME_WAIT; peers share both (fair_shares.py)."
     max_write: int = 256 << 10
     "A single write may overshoot the send buffer by this much before it is cut; cutting copies."
     skip_checksums: bool = True

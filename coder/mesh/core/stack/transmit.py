@@ -167,6 +167,10 @@ class Transmitter(Host):
         """Note that the application should check the connection."""
         self.notifier.touched[socket] = None
 
+    def waits(self, socket: TcpSocket) -> None:
+        """Note that the connection is in TIME_WAIT."""
+        self._table.waits(socket)
+
     def forget(self, socket: TcpSocket) -> None:
         """Remove the CLOSED connection."""
         self._table.remove(socket)

@@ -250,7 +250,7 @@ class Keypair(Generic[Owner]):
                 version = plain[0] & _VERSION_MASK
                 # WireGuard paper section 2 (cryptokey routing): a peer may use only its own addresses.
                 if version == _VERSION_6:
-                    if plain.startswith(self.tunnel.allowed, 8):
+                    if plain.startswith(self.tunnel.allowed, 8) and not plain.startswith(_MAPPED, 8):
                         head = plain[:_SOURCE_END]
                         append(plain)
                 elif version == _VERSION_4 and _MAPPED + plain[12:16] in self.tunnel.allowed:
@@ -324,7 +324,9 @@ class Keypair(Generic[Owner]):
             return False
         version = plain[0] & _VERSION_MASK
         if version == _VERSION_6:
-            return plain.startswith(self.tunnel.allowed, 8)
+            # RFC 4291 section 2.5.5.2: a mapped address stands for IPv4 inside a node and is never on the wire. An
+            # answer to such a packet, which may be larger than any of IPv4, could not be translated.
+            return plain.startswith(self.tunnel.allowed, 8) and not plain.startswith(_MAPPED, 8)
         return version == _VERSION_4 and _MAPPED + plain[12:16] in self.tunnel.allowed
 
 

@@ -35,6 +35,9 @@ _PADDED_VERSION = 1
 _CALL_VERSION = 0
 # Sixteen bytes of address, IPv4 mapped into IPv6, and a port: one layout for both families.
 _ENDPOINT_SIZE = 18
+MAX_ENDPOINTS = 100
+"""Ours: entries of a call-me-maybe that are read. No machine has more addresses, and a relay's largest frame holds
+3,600, which take longer to read than a hundred packets."""
 _KEY_AT = len(MAGIC)
 _NONCE_AT = _KEY_AT + KEY_SIZE
 _BOX_AT = _NONCE_AT + NONCE_SIZE
@@ -161,7 +164,8 @@ def parse_untrusted(clear: bytes) -> Message:
         # A list that is not a whole number of entries, or of a later version, counts as empty.
         if version != _CALL_VERSION or len(body) % _ENDPOINT_SIZE:
             return CallMeMaybe()
-        return CallMeMaybe(tuple(_endpoint(body, at) for at in range(0, len(body), _ENDPOINT_SIZE)))
+        read = min(len(body), MAX_ENDPOINTS * _ENDPOINT_SIZE)
+        return CallMeMaybe(tuple(_endpoint(body, at) for at in range(0, read, _ENDPOINT_SIZE)))
     # The caller drops it: types of later versions are ignored (docs/protocol/disco.md#messages).
     raise WireError("unknown_type", f"unknown message type 0x{kind:02x}")
 

@@ -16,6 +16,7 @@ from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.stack import fragments
 from coder.mesh.core.wire import icmp, ip, rewrite, tcp, udp
 from coder.mesh.drivers.wireguard_gateway import GatewayClient, WireguardGateway, open_gateway
+from tests.attacks.peers.gateway import MISSING, WITNESS, GatewayPlace
 from tests.kit.network.overlay_pair import Pair, address, introduce, node_pair
 from tests.kit.network.wireguard_devices import ALIAS, ELSEWHERE, PHONE, STABLE, Phone, echo
 
@@ -262,3 +263,16 @@ def test_no_client_packet_breaks_router(protocol: int, payload: bytes, padding: 
 def test_arbitrary_bytes_trim_to_packet(data: bytes) -> None:
     packet = rewrite.trimmed(data)
     assert not packet or len(packet) == 40 + int.from_bytes(packet[4:6], "big")
+
+
+async def test_flood_leaves_staged_packets_of_others() -> None:
+    """While a peer is not installed yet, its packets wait; a client that floods loses only its own."""
+    place = GatewayPlace()
+    request = icmp.Message(icmp.ECHO_REQUEST, 0, 5, b"hello").encode(place.witness.overlay, MISSING)
+    for datagram in place.witness.tunnel.seal([request], 0.0):
+        place.gateway._on_batch(bytearray(datagram), len(datagram), len(datagram), WITNESS)
+    flood = icmp.Message(icmp.ECHO_REQUEST, 0, 5, b"flood").encode(place.device.overlay, MISSING)
+    place.attack.inner(*[flood] * 500)
+    waiting = [packet for _, _, packet in place.gateway._staged[MISSING]]
+    assert len(waiting) == 64
+    assert waiting.count(request) == 1

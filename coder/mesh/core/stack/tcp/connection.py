@@ -68,6 +68,10 @@ class Host:
         """Note that the application should check the connection when the current batch is done."""
         raise NotImplementedError
 
+    def waits(self, socket: TcpSocket) -> None:
+        """Note that the connection is in TIME_WAIT."""
+        raise NotImplementedError
+
     def forget(self, socket: TcpSocket) -> None:
         """Remove the CLOSED connection."""
         raise NotImplementedError
@@ -277,6 +281,7 @@ class TcpSocket:
                 raise self.error
             return b""
         data = rx.read(limit)
+        receiver.count_read(len(data))
         if self.state in RECEIVING and receiver.is_update_due(self.builder.mss):
             # A peer whose data filled the window sends nothing that could carry an update: send it one.
             receiver.request_ack()
@@ -374,6 +379,7 @@ class TcpSocket:
         """Enter TIME-WAIT: stay to acknowledge a retransmitted FIN of the peer (RFC 9293 3.6.1)."""
         self.timers.stop_all_but_time_wait()
         self.timers.set_time_wait(now + self.host.settings.time_wait)
+        self.host.waits(self)
 
     def update_mss(self) -> None:
         """Set the segment size after a change of path or peer."""

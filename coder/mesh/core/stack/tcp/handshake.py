@@ -31,7 +31,7 @@ def begin_connect(c: TcpSocket, now: float) -> None:
     """Start an active open."""
     # The SYN fixes the scale (RFC 7323 section 2.2), so it is chosen for the largest possible buffer, not for the
     # current window.
-    c.agreed.offer(scale_for(c.receiver.rcv_wnd))
+    c.agreed.offer(scale_for(c.host.settings.receive_buffer))
     c.adopt()
     _begin(c, now)
     c.transition(TcpEvent.CONNECT_CALLED)
@@ -43,7 +43,7 @@ def begin_accept(c: TcpSocket, syn: Segment, now: float) -> None:
     read_offer(c, syn, now)
     # RFC 7323 section 2.2: with a scale in one SYN alone the ends would disagree about windows.
     if syn.options.window_scale is not None:  # RFC 7323 2.2: our option only in answer to theirs
-        c.agreed.scale_receiving(scale_for(c.receiver.rcv_wnd))
+        c.agreed.scale_receiving(scale_for(c.host.settings.receive_buffer))
     _begin(c, now)
     c.transition(TcpEvent.SYN_ACCEPTED)
 

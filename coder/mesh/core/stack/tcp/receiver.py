@@ -43,6 +43,8 @@ class Receiver:
         "_challenges",
         "_challenges_at",
         "_delayed_ack",
+        "_largest",
+        "_read",
         "_rtt",
         "_timers",
         "acks_pending",
@@ -77,7 +79,10 @@ class Receiver:
         "Initial receive sequence number: that of the peer's SYN."
         self.rx = Reassembly(0)
         "Reassembly queue; the attribute `next` is RCV.NXT."
-        self.rcv_wnd = settings.receive_buffer
+        self._largest = settings.receive_buffer
+        self.rcv_wnd = min(settings.receive_buffer_start, settings.receive_buffer)
+        self._read = 0
+        "Bytes read since the buffer grew."
         self.rcv_adv = 0
         "Right edge of the advertised window; never moves left."
         self.fin_seq = -1
@@ -136,6 +141,19 @@ class Receiver:
         if window < advertised:
             window = advertised
         return window if window > 0 else 0
+
+    def count_read(self, size: int) -> None:
+        """Let the buffer grow with what the application reads: half of it at once doubles it, once a round trip.
+
+        A peer may fill the buffer of every connection whose reader is slow, so a large one is for readers that have
+        shown to be fast (Linux's dynamic right-sizing).
+        """
+        if self.rcv_wnd == self._largest:
+            return
+        self._read += size
+        if self._read >= self.rcv_wnd // 2:
+            self._read = 0
+            self.rcv_wnd = min(2 * self.rcv_wnd, self._largest)
 
     def advertise(self) -> int:
         """Return the window for a header; record its right edge."""

@@ -104,15 +104,25 @@ def test_timer_queue_one_deadline_per_key() -> None:
 
 def test_peer_map_follows_roaming_address() -> None:
     peers: PeerMap[str] = PeerMap()
-    peers.learn(("192.0.2.1", 1), "alice")
-    peers.learn(("192.0.2.1", 1), "bob")
+    peers.learn(("192.0.2.1", 1), "alice", answered=False)
+    peers.learn(("192.0.2.1", 1), "bob", answered=True)
     assert peers.by_address == {("192.0.2.1", 1): "bob"}
     for port in range(2 * MAX_ADDRESSES):
-        peers.learn(("192.0.2.9", port), "carol")
+        peers.learn(("192.0.2.9", port), "carol", answered=False)
     assert len(peers.by_address) == MAX_ADDRESSES + 1
     peers.forget("carol")
     peers.forget("alice")
     assert peers.by_address == {("192.0.2.1", 1): "bob"}
+
+
+def test_forged_ping_takes_no_address() -> None:
+    """It would be forgotten with the forger's other addresses, and the victim's data dropped until its next ping."""
+    peers: PeerMap[str] = PeerMap()
+    peers.learn(("192.0.2.1", 1), "victim", answered=False)
+    for port in range(2 * MAX_ADDRESSES):
+        peers.learn(("192.0.2.1", 1), "forger", answered=False)
+        peers.learn(("192.0.2.9", port), "forger", answered=False)
+    assert peers.by_address[("192.0.2.1", 1)] == "victim"
 
 
 def test_relay_route_prefers_last_region() -> None:

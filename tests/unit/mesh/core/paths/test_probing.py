@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable
 
-from coder.mesh.core.paths.candidates import Address, Source
+from coder.mesh.core.paths.candidates import MAX_CANDIDATES, UNPROVEN_BURST, UNPROVEN_RATE, Address, Source, usable
 from coder.mesh.core.paths.outstanding_pings import SendPing
 from coder.mesh.core.paths.probing import Action, PeerPaths, PingAnswered, SendCallMeMaybe
 
@@ -202,3 +202,36 @@ def test_withdrawn_address_returns_to_relay() -> None:
     paths.on_pong(tx, A, 0.02)
     paths.set_endpoints([B], 1.0)
     assert paths.route(1.0) == (None, True)
+
+
+def test_calls_do_not_flood_unproven_addresses() -> None:
+    """A call of 2 kB must not make this node send 130 kB to machines of the caller's choice, as often as it calls."""
+    paths = PeerPaths(counter())
+    victims = [("198.51.100.7", port) for port in range(1, MAX_CANDIDATES + 1)]
+    sent = 0
+    for number in range(1000):
+        now = number / 100
+        sent += len(pings(paths.on_call_me_maybe(victims, now)))
+        while (wake := paths.next_wake()) is not None and wake <= now:
+            sent += len(pings(paths.on_timer(now)))
+    assert MAX_CANDIDATES <= sent <= UNPROVEN_BURST + 10 * UNPROVEN_RATE + 1
+    (tx,) = pings(paths.on_call_me_maybe([A], 20.0)).values()
+    paths.on_pong(tx, A, 20.1)
+    for number in range(100):
+        assert pings(paths.on_call_me_maybe([A, *victims], 20.2 + number / 100)).get(A), "a proven address is pinged"
+
+
+def test_replayed_pings_leave_room_for_peer() -> None:
+    paths = PeerPaths(counter())
+    paths.on_send(0.0)
+    for port in range(1, 1000):
+        paths.on_ping(("198.51.100.7", port), 0.1)
+    assert len(paths.candidates) == MAX_CANDIDATES
+    assert set(pings(paths.on_call_me_maybe([A], 30.0))) >= {A}
+    paths.on_ping(B, 30.1)
+    assert {A, B} <= paths.candidates.by_address.keys()
+
+
+def test_broadcast_addresses_not_pinged() -> None:
+    assert not usable(("255.255.255.255", 5)) and not usable(("240.0.0.1", 5)) and not usable(("224.0.0.1", 5))
+    assert usable(("10.0.0.1", 5)) and usable(("127.0.0.1", 5)) and usable(("fd00::1", 5))

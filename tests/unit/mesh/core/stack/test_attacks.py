@@ -3,8 +3,9 @@
 from random import Random
 
 from coder.mesh.core.stack.tcp.states import TcpState
-from coder.mesh.core.wire.tcp import ACK, RST, SYN, Options
-from tests.kit.network.scripted_tcp_peer import MODERN, ScriptedTcpPeer
+from coder.mesh.core.wire import ip
+from coder.mesh.core.wire.tcp import ACK, RST, SYN, Options, Segment
+from tests.kit.network.scripted_tcp_peer import MODERN, OURS, PEER, ScriptedTcpPeer
 
 
 def test_reset_requires_exact_sequence_number() -> None:
@@ -133,3 +134,24 @@ def test_partial_acks_split_nothing() -> None:
         peer.ack += 1
         peer.send()
     assert len(socket.recovery.scoreboard.runs) <= runs
+
+
+def test_fragmented_segment_reaches_its_connection() -> None:
+    """A SYN in a fragment must not open a second connection beside the one that has its addresses and ports."""
+    peer = ScriptedTcpPeer()
+    socket = peer.accepted()
+
+    def fragmented(segment: Segment, cut: int) -> None:
+        body = segment.encode()
+        for at, more in ((0, 1), (cut, 0)) if cut else ((0, 0),):
+            piece = body[at : at + cut] if more else body[at:]
+            head = b"\6\0" + (at | more).to_bytes(2, "big") + bytes([cut, 0, 0, 1])
+            peer.stack.input_batch([ip.Packet(44, PEER, OURS, head + piece).encode()], peer.now)
+
+    for cut in (0, 16):
+        fragmented(Segment(peer.own_port, peer.port, peer.seq + 7, 0, SYN, 1000, MODERN), cut)
+        assert peer.stack.connections == [socket]
+        assert [answer.flags for answer in peer.collect()] == [ACK]
+    data = Segment(peer.own_port, peer.port, peer.seq, peer.ack, ACK, 1000, Options(timestamps=(9000, 0)), b"whole")
+    fragmented(data, 16)
+    assert socket.read_nowait() == b"whole"

@@ -5,7 +5,7 @@ import pytest
 from coder.mesh.core.stack.errors import StackError
 from coder.mesh.core.stack.interface import TcpSettings
 from coder.mesh.core.stack.tcp.states import TcpState
-from coder.mesh.core.wire.tcp import ACK, FIN, PSH, RST
+from coder.mesh.core.wire.tcp import ACK, FIN, PSH, RST, SYN
 from tests.kit.network.scripted_tcp_peer import ScriptedTcpPeer
 from tests.kit.network.simulated_tcp_link import LinkedStacks
 
@@ -242,3 +242,22 @@ def test_removed_peer_unreachable_without_packet() -> None:
     assert mine.error is not None
     assert mine.error.code == "unreachable"
     assert world.a.take_output(world.now) == []
+
+
+def test_oldest_time_wait_makes_room() -> None:
+    """A peer whose connections are closed by this end, as a proxy's often are, can always open new ones."""
+    peer = ScriptedTcpPeer(TcpSettings(max_connections=4))
+    listener = peer.stack.tcp_listen(22)
+    for number in range(20):
+        peer.own_port, peer.seq = 50_000 + number, 5000
+        (answer,) = peer.send(SYN, options=peer.options)
+        peer.ack = answer.seq + 1
+        peer.send()
+        socket = listener.accept_nowait()
+        assert socket is not None
+        socket.close()
+        (fin,) = peer.collect()
+        peer.ack = fin.seq + 1
+        peer.send(FIN | ACK)
+        assert socket.state is TcpState.TIME_WAIT
+        assert len(peer.stack.connections) <= 4

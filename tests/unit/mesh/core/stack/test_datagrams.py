@@ -84,7 +84,7 @@ def test_overlapping_fragments_are_dropped() -> None:
     assert not server.readable
     for number in range(1000):
         world.b.input_batch([fragments.split(packet, 1280, number)[0]], world.now)
-    assert len(world.b._demux._assembler._partials) == 64
+    assert len(world.b._demux._assembler.waiting) == 64
     world.b.input_batch(fragments.split(packet, 1280, 5000), world.now)
     assert server.readable
 
@@ -118,7 +118,7 @@ def test_tiny_fragments_are_dropped() -> None:
     with pytest.raises(WireError, match="too many fragments"):
         for offset in range(0, 65_528, 8):
             assembler.add(piece(offset, bytes(8), more=True), 0.0)
-    assert not assembler._partials
+    assert not assembler.waiting
 
 
 @pytest.mark.parametrize("offset", [16, 24])
@@ -127,7 +127,7 @@ def test_data_behind_last_fragment_rejected(offset: int) -> None:
     assert assembler.add(piece(offset, bytes(8), more=True), 0.0) is None
     with pytest.raises(WireError, match="bad fragment"):
         assembler.add(piece(8, bytes(8), more=False), 0.0)
-    assert not assembler._partials
+    assert not assembler.waiting
 
 
 def test_fragment_header_copies_original_header() -> None:
@@ -164,8 +164,8 @@ def test_ping_is_answered_and_reported() -> None:
     assert sorted(events, key=repr) == [EchoReply(B, 7, 1, b"payload"), TsmpAnswer(B, b"8 bytes!")]
 
 
-def too_big(packet: bytes, mtu: int, from_: Any = ROUTER) -> bytes:
-    """Return a router's error about a packet of A's."""
+def too_big(packet: bytes, mtu: int, from_: Any = B) -> bytes:
+    """Return an error about a packet of A's."""
     return icmp.Message(icmp.TOO_BIG, 0, mtu, packet[:1000]).encode(from_, A)
 
 
@@ -195,6 +195,29 @@ def test_datagrams_shrink_to_router_mtu() -> None:
     assert sizes() == [1348]
 
 
+def test_errors_of_third_peers_ignored() -> None:
+    """A peer must neither narrow the path to another one nor end a conversation with it."""
+    world = LinkedStacks(mtu=1420)
+    events: list[Any] = []
+    world.a.set_event_hook(events.append)
+    mine, _ = world.connect()
+    before = mine.mss
+    mine.write_nowait(bytes(2000))
+    packet = next(p for _, packets in world.a.take_output(world.now) for p in packets if len(p) > 1300)
+    datagram = udp.Datagram(5, 6, bytes(1300)).encode(A, B)
+    for quoted in (packet, datagram):
+        world.a.input_batch([too_big(quoted, 1280, ROUTER)], world.now)
+        unreachable = icmp.Message(icmp.UNREACHABLE, icmp.CODE_PORT_UNREACHABLE, 0, quoted[:1000])
+        world.a.input_batch([unreachable.encode(ROUTER, A)], world.now)
+    assert (mine.mss, mine.error, events) == (before, None, [])
+    syn_sent = world.a.tcp_connect(B, 9, world.now)
+    syn = world.a.take_output(world.now)[0][1][-1]
+    world.a.input_batch([icmp.Message(icmp.UNREACHABLE, 4, 0, syn).encode(ROUTER, A)], world.now)
+    assert syn_sent.error is None
+    world.a.input_batch([too_big(packet, 1280)], world.now)
+    assert mine.mss < before
+
+
 def test_transfer_shrinks_to_router_mtu() -> None:
     world = LinkedStacks(mtu=1420, settings=TcpSettings(skip_checksums=False))
     mine, theirs = world.connect()
@@ -222,7 +245,7 @@ def test_errors_about_unsent_packets_ignored() -> None:
     packet = ip.header(ip.PROTOCOL_TCP, A, B, len(fake)) + fake
     world.a.input_batch([too_big(packet, 1280)], world.now)
     assert mine.mss == before
-    unreachable = icmp.Message(icmp.UNREACHABLE, icmp.CODE_PORT_UNREACHABLE, 0, packet).encode(ROUTER, A)
+    unreachable = icmp.Message(icmp.UNREACHABLE, icmp.CODE_PORT_UNREACHABLE, 0, packet).encode(B, A)
     world.a.input_batch([unreachable], world.now)
     assert mine.error is None
 
@@ -232,7 +255,7 @@ def test_undeliverable_syn_fails(code: int, refused: bool) -> None:
     stack = Stack([A], bytes)
     socket = stack.tcp_connect(B, 80, 1.0)
     [(_, [syn])] = stack.take_output(1.0)
-    stack.input_batch([icmp.Message(icmp.UNREACHABLE, code, 0, syn).encode(ROUTER, A)], 1.1)
+    stack.input_batch([icmp.Message(icmp.UNREACHABLE, code, 0, syn).encode(B, A)], 1.1)
     assert (socket.error is not None and socket.error.code == "refused") == refused
 
 

@@ -58,6 +58,8 @@ NOT_ANSWERS = {
     "an error about another's packet": _icmp(
         OUTSIDE, INSIDE, icmp.UNREACHABLE, bytes(4) + _udp(OTHER, OUTSIDE, (9, 9))
     ),
+    "another host's error": _icmp(OTHER, INSIDE, icmp.UNREACHABLE, bytes(4) + SENT["udp"], 4),
+    "another host's packet too big": _icmp(OTHER, INSIDE, icmp.TOO_BIG, b"\0\0\5\0" + SENT["tcp"][:48]),
     "an error about nothing": _icmp(OUTSIDE, INSIDE, icmp.UNREACHABLE, bytes(4)),
 }
 

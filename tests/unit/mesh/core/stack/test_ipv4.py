@@ -114,7 +114,7 @@ def test_router_answers_too_big() -> None:
     net.a.set_event_hook(events.append)
     quoted = ip4._header(17, A4, B4, 1300, 0x4000, 0) + bytes(28)
     body = icmp.Message(3, 4, 1000, quoted).body_bytes()
-    net.a.input_batch([ip4._header(1, bytes((10, 0, 0, 9)), A4, len(body), 0, 0) + body], net.now)
+    net.a.input_batch([ip4._header(1, B4, A4, len(body), 0, 0) + body], net.now)
     assert events == [TooBig(B, 1020)], "as large as the same packet would be with IPv6 headers"
 
 
@@ -228,3 +228,12 @@ def test_ipv4_over_tunnel() -> None:
             machine.endpoint.flush(net.now)
     assert read == data
     assert state(one, two) is PathState.DIRECT
+
+
+def test_mapped_addresses_refused_in_ipv6_packets() -> None:
+    """The answer to a full IPv6 packet would be too long for any IPv4 header."""
+    pair = Pair()
+    pair.b.device.set_allowed(pair.b.tunnel, [A, pair.a.address])
+    echo = icmp.Message(icmp.ECHO_REQUEST, 0, 1, b"x").encode(A, pair.b.address)
+    pair.carry(pair.a, pair.a.tunnel.seal([echo, pair.packet(pair.a, b"genuine")], pair.now))
+    assert [packet[40:47] for packet in pair.b.inbox] == [b"genuine"]

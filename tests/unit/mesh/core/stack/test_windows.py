@@ -231,3 +231,26 @@ def test_overtaken_data_keeps_window(size: int) -> None:
     tcp_peer.send(payload=b"x" * size, window=10)
     assert socket.unread == 3 * size
     assert socket.sender.snd_wnd == 2000 << 7
+
+
+def test_buffer_grows_for_readers_only() -> None:
+    """A peer may fill the buffer of each of its connections; a reader that reads gets the whole buffer."""
+    peer = ScriptedTcpPeer()
+    socket = peer.accepted()
+    first = socket.receiver.rcv_wnd
+    assert first <= 128 << 10
+    size = 1000
+
+    def fill(limit: int) -> None:
+        for _ in range(limit // size):
+            peer.send(payload=bytes(size))
+
+    fill(3 * first)
+    assert socket.unread <= first
+    assert socket.receiver.rcv_wnd == first
+    for _ in range(12):
+        while socket.read_nowait():
+            pass
+        fill(socket.receiver.rcv_wnd)
+        peer.seq = socket.receiver.rx.next
+    assert socket.receiver.rcv_wnd == socket.host.settings.receive_buffer

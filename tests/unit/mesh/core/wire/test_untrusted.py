@@ -173,3 +173,20 @@ def test_socket_addresses_in_many_forms() -> None:
 def test_invalid_endpoint_texts_are_rejected(text: str) -> None:
     with pytest.raises(WireError):
         parse_endpoint_untrusted(text)
+
+
+def test_call_me_maybe_reads_bounded_list() -> None:
+    clear = bytes((3, 0)) + bytes(17) + b"\1"
+    message = disco.parse_untrusted(clear + clear[2:] * 3600)
+    assert isinstance(message, disco.CallMeMaybe)
+    assert len(message.endpoints) == disco.MAX_ENDPOINTS
+
+
+def test_stun_attributes_bounded() -> None:
+    body = b"\x80\x22\0\0" * 31 + b"\0\1\0\x08\0\1\0\7\1\2\3\4"
+    head = b"\1\1" + len(body).to_bytes(2, "big") + b"\x21\x12\xa4\x42" + bytes(12)
+    assert stun.parse_response_untrusted(head + body).source == ("1.2.3.4", 7)
+    body = b"\x80\x22\0\0" + body
+    head = b"\1\1" + len(body).to_bytes(2, "big") + b"\x21\x12\xa4\x42" + bytes(12)
+    with pytest.raises(WireError):
+        stun.parse_response_untrusted(head + body)
