@@ -14,12 +14,15 @@ from dataclasses import dataclass, field
 import msgspec
 
 from coder.base.errors import CoderError
-from coder.coderd.processes.control import ControlLink, LineBuffer, Order, Report
+from coder.base.log import get_logger
+from coder.base.signal_names import signal_name
+from coder.coderd.processes.control import ControlLink, LineBuffer, Order, Report, read_line
 from coder.coderd.processes.forked import DUMP_SIGNAL, exit_now, main_of_fork
 from coder.coderd.processes.signals import HANDLED
 
 _DUMP_TIME = 2.0
 """Seconds for a process to write its stacks before it is killed."""
+_log = get_logger("supervisor")
 
 
 @dataclass(slots=True, eq=False)
@@ -71,7 +74,7 @@ class Child:
             return "failed", self.failure.message
         status = self.status or 0
         if status < 0:
-            return "signal", f"killed by {signal.Signals(-status).name}"
+            return "signal", f"killed by {signal_name(-status)}"
         return "exit", f"ended with exit status {status}"
 
     def send(self, order: Order) -> None:
@@ -97,8 +100,9 @@ class Child:
 
     def _take(self, data: bytes) -> None:
         for line in self.lines.add(data):
-            with contextlib.suppress(msgspec.MsgspecError):  # of another release
-                self._apply(msgspec.json.decode(line, type=Report))
+            report = read_line(line, Report)
+            if report is not None:
+                self._apply(report)
 
     def _apply(self, report: Report) -> None:
         self.beat_at = time.monotonic()
@@ -114,6 +118,7 @@ class Child:
             self.leaves_by = time.monotonic() + within
             self.send(Order("stop"))
             self.signal(signal.SIGTERM)
+            self.signal(signal.SIGCONT)  # a stopped process would get neither
 
     def ask_to_retire(self, within: float) -> None:
         """Ask it to finish its work, take no more, and then stop."""
@@ -127,6 +132,19 @@ class Child:
         self.waits_for_ports = False
         self.send(Order("ports"))
 
+    def end_overdue(self, now: float, stall: float, start: float) -> None:
+        """Kill it when it stood still, or was too slow to start or to stop."""
+        if self.status is not None:
+            return
+        if self.is_leaving and now > self.leaves_by:
+            _log.warn("a process did not stop in time and is killed", process=self.name, pid=self.pid)
+            self.signal(signal.SIGKILL)
+        elif self.is_ready and now - self.beat_at > stall and not self.killed_because:
+            _log.error("a process stands still and is killed", process=self.name, pid=self.pid)
+            self.kill_stalled(f"its event loop stood still for {stall:.0f} s")
+        elif not self.is_ready and now - self.began_at > start and not self.killed_because:
+            self.kill_stalled(f"it did not start within {start:.0f} s")
+
     def kill_stalled(self, why: str) -> None:
         """Kill it after it has written its stacks to standard error."""
         self.killed_because = why
@@ -134,6 +152,12 @@ class Child:
         self.signal(signal.SIGCONT)
         time.sleep(_DUMP_TIME)
         self.signal(signal.SIGKILL)
+
+    def kill_unwatched(self) -> None:
+        """Kill it and wait: its messages cannot be read."""
+        self.signal(signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        self.control.close()
 
     def signal(self, number: int) -> None:
         if self.status is None:
@@ -165,12 +189,20 @@ def fork(
     socket_path: str = "",
     duties: tuple[str, ...] = (),
 ) -> Child:
-    """Fork a process that runs `run`, without the supervisor's sockets in `closed`."""
+    """Fork a process that runs `run`, without the supervisor's sockets in `closed`. Raises OSError when the system
+    has no process or descriptor left."""
     ours, theirs = socket.socketpair()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # closed, or on a full disk
+            stream.flush()
     signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+        ours.close()
+        theirs.close()
+        raise
     if not pid:
         status = 1
         try:

@@ -6,6 +6,7 @@ loads everything with the current settings; one that fails changes nothing.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -116,8 +117,9 @@ def execute(state: State) -> None:
     path, arguments = program()
     for descriptor in descriptors:
         os.set_inheritable(descriptor, True)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # closed, or on a full disk
+            stream.flush()
     try:
         os.execve(path, arguments, {**os.environ, STATE: msgspec.json.encode(state).decode()})  # noqa: S606 - without a shell on purpose
     except OSError as error:
