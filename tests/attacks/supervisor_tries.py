@@ -104,7 +104,7 @@ ORDERS = {
         _ORDER,
         {
             "living": (*_NO_LIST, b"[" + _SIBLING % b"x" + b"]", b'[{"name":1}]', b'[{"name":"\xff"}]'),
-            "lost": (*_NO_LIST, b'["x"]', b'["ÿ"]', b'["00000000-0000-0000-0000-00000000000g"]'),
+            "lost": (*_NO_LIST, b'["x"]', b'["\xff"]', b'["00000000-0000-0000-0000-00000000000g"]'),
             "incidents": (*_NO_LIST, b'[{"process":1}]', b'[{"at":"x"}]'),
             "restarts": (*_NO_LIST, b'[["a"]]', b'[["a","b","c"]]', b'[["a","b",1e99]]', b'[["a","b",-0.5]]'),
         },
@@ -120,7 +120,10 @@ REFUSALS: dict[str, tuple[str, tuple[int, ...]]] = {
     "fork": ("os.fork", (errno.EAGAIN, errno.ENOMEM, errno.ENOSYS, errno.EPERM)),
     "a pair of sockets": ("socket.socketpair", (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)),
     "a socket": ("socket.socket", (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES)),
-    "its address": ("socket.bind", (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EADDRINUSE, errno.EIO, errno.ENOENT)),
+    "its address": (
+        "socket.bind",
+        (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EADDRINUSE, errno.EIO, errno.ENOENT),
+    ),
     "listening": ("socket.listen", (errno.EADDRINUSE, errno.ENOBUFS)),
     "the former address": ("unlink", (errno.EROFS, errno.EACCES, errno.EIO, errno.EISDIR, errno.EBUSY, errno.EPERM)),
     "a new folder": ("mkdtemp", (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EMLINK)),
@@ -141,5 +144,5 @@ REFUSALS: dict[str, tuple[str, tuple[int, ...]]] = {
     ),
 }
 """What the system refuses once, and with which errors, while a lost process is replaced or the program reloads."""
-FOLDER = ("gone", "a file", "a link to another", "another user's", "gone, with its parent's rights")
+FOLDER = ("gone", "a file", "a link to another", "another user's")
 """What became of the folder of the processes' sockets."""

@@ -43,6 +43,7 @@ def open_door(folder: Path, number: int) -> tuple[socket.socket, Path, Path]:
             listener.listen(128)
         except OSError:
             listener.close()
+            remove_door(str(path))
             raise
     except OSError as error:
         raise CoderError("start_failed", f"no socket can be opened in {folder}: {error.strerror}") from error

@@ -169,10 +169,9 @@ class Supervisor:
             raise child.failure or CoderError("start_failed", f"the migrations {child.describe_end()[1]}")
 
     def _fork(self, name: str, run: Callable[[ControlLink], Awaitable[None]], **fields: Any) -> Child:
-        """Fork and watch a process. Raises CoderError when the system has no process, memory or descriptor left."""
-        children = [*self._workers, *([self._keeper] if self._keeper is not None else [])]
-        # The control of others, or they would outlive us.
-        private = [*(self._wakeups or ()), *(child.control for child in children if child.status is None)]
+        """Fork and watch a process, without the control of others, or they would outlive us. Raises CoderError."""
+        others = [*self._workers, *([self._keeper] if self._keeper is not None else [])]
+        private = [*(self._wakeups or ()), *(child.control for child in others if child.status is None)]
         try:
             child = fork(name, run, private, **fields)
         except OSError as error:
@@ -189,7 +188,11 @@ class Supervisor:
         number, self._next_number = self._next_number, (self._next_number + 1) % INSTANCES
         listener, path, self._folder = open_door(self._folder, number)
         with listener:
-            return self._fork_at(spec, number, listener, path)
+            try:
+                return self._fork_at(spec, number, listener, path)
+            except CoderError:
+                remove_door(str(path))
+                raise
 
     def _fork_at(self, spec: ProcessSpec, number: int, listener: socket.socket, path: Path) -> Child:
         table = self._tables[spec.slot] = (self._tables.get(spec.slot, -1) + 1) % 2
@@ -221,9 +224,7 @@ class Supervisor:
                 self._application,
             )
 
-        child = self._fork(
-            spec.name, run, number=number, socket_path=str(path), duties=tuple(sorted(spec.duties))
-        )
+        child = self._fork(spec.name, run, number=number, socket_path=str(path), duties=tuple(sorted(spec.duties)))
         child.waits_for_ports = waits_for_ports
         self._workers.append(child)
         self._due.pop(spec.name, None)
