@@ -177,7 +177,7 @@ def _install(made: Supervised, patch: pytest.MonkeyPatch) -> None:
 
     def new_folder(*words: Any, **more: Any) -> str:
         made.check("mkdtemp")
-        return real_folder(*words, **more)
+        return str(real_folder(*words, **more))
 
     def wait(pid: int, options: int) -> tuple[int, int]:
         found = real_wait(pid, options)
@@ -212,7 +212,7 @@ def _install(made: Supervised, patch: pytest.MonkeyPatch) -> None:
         made.check("register")
         return register(*words)
 
-    made.supervisor._selector.register = watch  # type: ignore[method-assign]
+    made.supervisor._selector.register = watch  # type: ignore[assignment]
 
 
 def _with(module: Any, **changed: Any) -> Any:

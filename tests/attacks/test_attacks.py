@@ -56,9 +56,9 @@ def test_no_try_disturbs_another_user(processes: int, carrier: Carrier, tmp_path
         for table in TABLES:
             judge.run(table.TRIES)
         assert not _faults(judge), "\n".join(_faults(judge))
-        processes = target.processes()
+        before = target.processes()
         assert local_run(target, local_tries(target)) == [CONTROL]
-        assert target.processes() == processes
+        assert target.processes() == before
 
 
 @pytest.mark.soak

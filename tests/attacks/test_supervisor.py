@@ -93,8 +93,12 @@ def _judge(made: Supervised, victim: str, before: dict[str, int], descriptors: i
     now = {name: made.child(name).pid for name in before}
     assert {name for name in before if now[name] != before[name]} <= {victim}
     assert made.doors() == len(before) - 1  # the keeper has none
-    assert len(os.listdir("/proc/self/fd")) <= descriptors
+    assert _descriptors() <= descriptors
     assert not [line for line in made.log if "Traceback" in line]
+
+
+def _descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def _pids(made: Supervised) -> dict[str, int]:
@@ -103,7 +107,7 @@ def _pids(made: Supervised) -> dict[str, int]:
 
 @EVERY
 def test_signals_are_named_and_replaced(made: Supervised, every: int) -> None:
-    descriptors = len(os.listdir("/proc/self/fd"))
+    descriptors = _descriptors()
     for victim in VICTIMS:
         for number in SIGNALS[::every]:
             before, child, known = _pids(made), made.child(victim), len(made.log)
@@ -123,7 +127,7 @@ def test_signals_are_named_and_replaced(made: Supervised, every: int) -> None:
 @EVERY
 def test_refusals_are_survived(made: Supervised, every: int) -> None:
     kinds = [(point, number) for point, numbers in REFUSALS.values() for number in numbers]
-    descriptors = len(os.listdir("/proc/self/fd"))
+    descriptors = _descriptors()
     for victim in VICTIMS:
         for point, number in kinds[::every]:
             if victim == "keeper" and point in OF_WORKERS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from coder.base.config import Inputs
 from coder.base.open_files import raise_open_files
 from coder.base.threads import run_trio

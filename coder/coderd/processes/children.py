@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,6 +24,14 @@ from coder.coderd.processes.signals import HANDLED
 _DUMP_TIME = 2.0
 """Seconds for a process to write its stacks before it is killed."""
 _log = get_logger("supervisor")
+
+
+class Door(NamedTuple):
+    """How other processes reach one that has duties."""
+
+    number: int
+    path: str
+    duties: tuple[str, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -184,10 +193,7 @@ def fork(
     name: str,
     run: Callable[[ControlLink], Awaitable[None]],
     closed: Iterable[socket.socket],
-    *,
-    number: int = -1,
-    socket_path: str = "",
-    duties: tuple[str, ...] = (),
+    door: Door | None = None,
 ) -> Child:
     """Fork a process that runs `run`, without the supervisor's sockets in `closed`. Raises OSError when the system
     has no process or descriptor left."""
@@ -215,4 +221,4 @@ def fork(
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
     theirs.close()
     ours.setblocking(False)
-    return Child(name, pid, ours, number, socket_path, duties)
+    return Child(name, pid, ours, *door) if door is not None else Child(name, pid, ours)

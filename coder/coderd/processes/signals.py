@@ -1,4 +1,4 @@
-"""Signals of a program without an event loop: they are noted, and wake a `select` by a byte on a socket that it watches.
+"""Signals of a program without an event loop: they are noted, and wake a `select` by a byte on a socket.
 
 The bytes only wake: when many arrive while the program is busy, the socket is full and the last ones are lost.
 """

@@ -20,7 +20,6 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 from uuid import UUID, uuid4
 
 from coder.appproxy.http.shared_counts import SharedCounts
@@ -31,7 +30,7 @@ from coder.coderd.app import ProvisionerFactory, prepare_application
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.processes import reload
-from coder.coderd.processes.children import Child, fork
+from coder.coderd.processes.children import Child, Door, fork
 from coder.coderd.processes.control import ControlLink, Order
 from coder.coderd.processes.forked import SYSTEM_REFUSED, run_keeper, run_migrations, run_worker
 from coder.coderd.processes.layout import ProcessSpec, connections_of, processes_of
@@ -168,12 +167,12 @@ class Supervisor:
         if child.status:
             raise child.failure or CoderError("start_failed", f"the migrations {child.describe_end()[1]}")
 
-    def _fork(self, name: str, run: Callable[[ControlLink], Awaitable[None]], **fields: Any) -> Child:
+    def _fork(self, name: str, run: Callable[[ControlLink], Awaitable[None]], door: Door | None = None) -> Child:
         """Fork and watch a process, without the control of others, or they would outlive us. Raises CoderError."""
         others = [*self._workers, *([self._keeper] if self._keeper is not None else [])]
         private = [*(self._wakeups or ()), *(child.control for child in others if child.status is None)]
         try:
-            child = fork(name, run, private, **fields)
+            child = fork(name, run, private, door)
         except OSError as error:
             raise CoderError("start_failed", f"the process {name} cannot be started: {error.strerror}") from error
         try:
@@ -224,7 +223,7 @@ class Supervisor:
                 self._application,
             )
 
-        child = self._fork(spec.name, run, number=number, socket_path=str(path), duties=tuple(sorted(spec.duties)))
+        child = self._fork(spec.name, run, Door(number, str(path), tuple(sorted(spec.duties))))
         child.waits_for_ports = waits_for_ports
         self._workers.append(child)
         self._due.pop(spec.name, None)
