@@ -147,7 +147,7 @@ def _external_root(data_path: Path) -> Path:
 
 def _read_location(data_path: Path) -> Path | None:
     with contextlib.suppress(FileNotFoundError, UnicodeDecodeError):
-        noted = Path((data_path / _NOTE).read_text().strip())
+        noted = Path(read_start(data_path / _NOTE).strip())
         if noted.parent == _SYSTEM_ROOT:
             return noted
     return None
@@ -184,6 +184,13 @@ def open_file(path: Path, flags: int) -> int:
         return handle
     os.close(handle)
     raise _foreign(path)
+
+
+def read_start(path: Path) -> str:
+    """Return the first 64 KiB of a small file. A pipe in its place is empty: a reader would wait for ever. Raises
+    OSError, and UnicodeDecodeError for what is no text."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        return file.read(1 << 16).decode()
 
 
 def _foreign(path: Path) -> CoderError:

@@ -23,7 +23,7 @@ from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.signal_names import signal_name
-from coder.coderd.store.engine.postgres_cluster import Cluster, give_to_owner, open_file
+from coder.coderd.store.engine.postgres_cluster import Cluster, give_to_owner, open_file, read_start
 
 _log = get_logger("postgres")
 START_TIMEOUT = 60.0
@@ -220,9 +220,19 @@ async def _adopt(cluster: Cluster, pid: int) -> RunningPostgres | None:
     )
 
 
-async def stop(running: RunningPostgres) -> None:
+def is_stopping(cluster: Cluster, running: RunningPostgres) -> bool:
+    """Return whether it says that it shuts down."""
+    return _status(cluster) == (running.pid, "stopping")
+
+
+def interrupt(running: RunningPostgres) -> None:
+    """Ask for a fast shutdown, which ends sessions."""
     _signal(running, signal.SIGINT)
     _signal(running, signal.SIGCONT)  # a stopped one would not get it
+
+
+async def stop(running: RunningPostgres) -> None:
+    interrupt(running)
     with trio.move_on_after(_STOP_TIMEOUT):
         # Its end cannot be waited for as an event: an adopted Postgres is not our child.
         while _is_running(running):  # noqa: ASYNC110
@@ -254,7 +264,7 @@ def _is_running(running: RunningPostgres) -> bool:
 def _status(cluster: Cluster) -> tuple[int, str]:
     """Return (pid, state) from postmaster.pid."""
     try:
-        lines = cluster.pid_file.read_text().splitlines()
+        lines = read_start(cluster.pid_file).splitlines()
         return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""
     except (OSError, ValueError, IndexError):
         return 0, ""
