@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -111,15 +112,16 @@ def _kinds() -> Iterator[tuple[str, Break]]:
             yield f"{file}: {form}", _put(file, form)
     for folder in FOLDERS:
         for form in FOLDER_FORMS:
-            yield f"{folder}: {form}", lambda cluster, folder=folder, form=form: _folder(folder, form, cluster)
+            yield f"{folder}: {form}", partial(_folder, folder, form)
     for lost in LOST:
         for name, content in CONTENTS.items():
-            yield f"{lost}: {name}", lambda cluster, lost=lost, content=content: _content(lost, content, cluster)
+            yield f"{lost}: {name}", partial(_content, lost, content)
     for name, line in SETTINGS.items():
-        yield (
-            f"setting: {name}",
-            lambda cluster, line=line: _write(cluster, cluster.data / "postgresql.conf", f"{line}\n".encode()),
-        )
+        yield f"setting: {name}", partial(_setting, line)
+
+
+def _setting(line: str, cluster: Cluster) -> None:
+    _write(cluster, cluster.data / "postgresql.conf", f"{line}\n".encode())
 
 
 def _write(cluster: Cluster, path: Path, content: bytes) -> None:
