@@ -220,7 +220,7 @@ async def _start(folder: Path) -> str:
 
 
 def test_logs_are_read_in_bounds(tmp_path: Path) -> None:
-    cluster = cluster_of(tmp_path, find_account())
+    cluster = Cluster(tmp_path, tmp_path / "data", tmp_path / "sock", find_account())
     for name, content in LOGS.items():
         (cluster.root / "postgres.log").write_bytes(content)
         problem = postgres_process.last_problem(cluster)
