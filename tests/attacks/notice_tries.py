@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 _DEEP = 3900
 _PAIR = "{user} {workspace}"
@@ -69,7 +70,22 @@ PAYLOADS: dict[str, str] = {
     "half a pair": '{"a":"\\ud800"}',
 }
 _JOB = {"organization_id": "{organization}", "type": "echo", "tags": {"scope": "organization", "owner": ""}}
-_WRONG = (None, 1, -1, 1.5, True, "", "x", [], ["x"], [["a", "b"]], [[[], "b"]], {}, {"a": {"b": "c"}}, "x" * 3000)
+_WRONG: tuple[Any, ...] = (
+    None,
+    1,
+    -1,
+    1.5,
+    True,
+    "",
+    "x",
+    [],
+    ["x"],
+    [["a", "b"]],
+    [[[], "b"]],
+    {},
+    {"a": {"b": "c"}},
+    "x" * 3000,
+)
 JOBS: dict[str, str] = {
     f"job with {field} {json.dumps(value)[:30]}": json.dumps({**_JOB, field: value})
     for field in _JOB
@@ -80,7 +96,7 @@ _WORDS = ("here", "tunnel", "update", "left", "revoked", "up", "again", "whole",
 MESSAGES: dict[str, str] = {
     f"message with {field} {json.dumps(value)[:30]}": json.dumps({**_MESSAGE, field: value})
     for field in _MESSAGE
-    for value in (None, 1, -1, 1 << 70, 1.5, True, "", "x", [], {}, "=", "AAAA", "////", "x" * 3000)
+    for value in (*_WRONG, 1 << 70, "=", "AAAA", "////")
 }
 MESSAGES |= {f"message {word} of nobody": json.dumps({**_MESSAGE, "word": word}) for word in _WORDS}
 MESSAGES |= {
