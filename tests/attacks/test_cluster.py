@@ -40,6 +40,8 @@ Break = Callable[[Cluster], None]
 LEAVES = 0.2
 """Seconds to retry a start; the product's 15 are for processes that exit."""
 LONGEST = 40.0
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else "/tmp"
+"""Where a cluster is copied for each try."""
 _foreign = [1]
 """The process of another cluster's PostgreSQL."""
 
@@ -176,7 +178,7 @@ async def test_strange_folders_start_or_are_refused(whole: Path, foreign: subpro
     victim = Path("/tmp/victim")
     wrong = []
     for name, spoil in list(_kinds())[::every]:
-        with tempfile.TemporaryDirectory(prefix="coder-pg-try-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        with tempfile.TemporaryDirectory(prefix="coder-pg-try-", dir=MEMORY, ignore_cleanup_errors=True) as folder:
             subprocess.run(["cp", "-a", f"{whole}/.", folder], check=True)
             Path(folder).chmod(0o755)
             victim.write_text("the victim's")
@@ -194,6 +196,7 @@ async def test_strange_folders_start_or_are_refused(whole: Path, foreign: subpro
                 fault += " wrote through a link"
             if fault:
                 wrong.append(f"{name}: {fault}")
+                print(wrong[-1])
     victim.unlink()
     assert wrong == []
 
