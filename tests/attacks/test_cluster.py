@@ -172,7 +172,7 @@ def foreign(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-@pytest.mark.parametrize("every", [120, pytest.param(1, marks=pytest.mark.soak)], ids=["sample", "all"])
+@pytest.mark.parametrize("every", [100, pytest.param(1, marks=pytest.mark.soak)], ids=["sample", "all"])
 @pytest.mark.timeout(1800)
 async def test_strange_folders_start_or_are_refused(whole: Path, foreign: subprocess.Popen[bytes], every: int) -> None:
     victim = Path("/tmp/victim")
