@@ -14,13 +14,13 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
-import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from tests.attacks.strangers.place import CONTEXT
 from tests.attacks.tries import Carrier, WireTry, play
 from tests.kit.free_ports import free_port
 from tests.kit.server.server_process import Loopback, open_loopback
@@ -61,9 +61,7 @@ class Target:
         host, _, port = self.secure.rpartition(":")
         if carrier == "raw-tls":
             return socket.create_connection((host, int(port)), 10, (source, 0))
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        return context.wrap_socket(socket.create_connection((host, int(port)), 10, (source, 0)))
+        return CONTEXT.wrap_socket(socket.create_connection((host, int(port)), 10, (source, 0)))
 
     def ask(self) -> float:
         """Return the seconds of the user's request on a new connection. Raises AssertionError for another answer."""
@@ -145,8 +143,8 @@ class Verdict:
 class Judge:
     """Plays tries and judges each."""
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
+    def __init__(self, target: Target, carrier: Carrier = "tcp") -> None:
+        self.target, self._carrier = target, carrier
         self.verdicts: list[Verdict] = []
 
     def run(self, tries: Sequence[WireTry]) -> list[Verdict]:
@@ -179,7 +177,7 @@ class Judge:
                     step = step.replace(word, value)
             steps.append(step)
         try:
-            stream = self.target.connect(item.carrier)
+            stream = self.target.connect(self._carrier if item.carrier == "tcp" else item.carrier)
         except OSError as error:
             return repr(error).encode()
         return play(stream, steps)
@@ -232,8 +230,8 @@ class Judge:
 
 
 @contextlib.contextmanager
-def attacked(folder: Path, *options: str) -> Iterator[Target]:
-    """A server of two processes that accept, with two users: `attacker`, a member, and `user`, the owner."""
+def attacked(folder: Path, *options: str, processes: int = 2) -> Iterator[Target]:
+    """A server of so many processes that accept, with two users: `attacker`, a member, and `user`, the owner."""
     certificate, key = Authority(folder).issue("localhost")
     secure = f"127.0.0.1:{free_port()}"
     tls = ("--tls-enable", "--tls-address", secure, "--tls-cert-file", certificate, "--tls-key-file", key)
@@ -244,7 +242,7 @@ def attacked(folder: Path, *options: str) -> Iterator[Target]:
     def before(server: Loopback) -> None:
         server.variables["TMPDIR"] = str(temporary)
 
-    words = ("--processes", "2", *tls, "--dangerous-disable-rate-limits", *options)
+    words = ("--processes", str(processes), *tls, "--dangerous-disable-rate-limits", *options)
     with open_loopback(*words, before=before) as server:
         target = Target(server, secure, temporary)
         first = {"email": "ana@example.com", "username": "ana", "password": PASSWORD}

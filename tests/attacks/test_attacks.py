@@ -17,7 +17,7 @@ from tests.attacks import content_tries, handover_tries, http_tries, stream_trie
 from tests.attacks.local_judge import CONTROL, local_run, local_tries
 from tests.attacks.sandbox_tries import TEMPLATES
 from tests.attacks.target import Judge, attacked
-from tests.attacks.tries import WireTry
+from tests.attacks.tries import Carrier, WireTry
 from tests.unit.coderd.services.foundation.test_sandbox import BASE, MORE, SHOWN, documents, opened
 
 TABLES = (http_tries, tls_tries, handover_tries, content_tries, stream_tries)
@@ -47,17 +47,18 @@ def _faults(judge: Judge) -> list[str]:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
-def test_no_try_disturbs_another_user(tmp_path: Path) -> None:
+@pytest.mark.timeout(2400)
+@pytest.mark.parametrize(("processes", "carrier"), [(2, "tcp"), (1, "tls")])
+def test_no_try_disturbs_another_user(processes: int, carrier: Carrier, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    with attacked(tmp_path) as target:
-        judge = Judge(target)
+    with attacked(tmp_path, processes=processes) as target:
+        judge = Judge(target, carrier)
         for table in TABLES:
             judge.run(table.TRIES)
         assert not _faults(judge), "\n".join(_faults(judge))
-        processes = target.processes()
+        before = target.processes()
         assert local_run(target, local_tries(target)) == [CONTROL]
-        assert target.processes() == processes
+        assert target.processes() == before
 
 
 @pytest.mark.soak

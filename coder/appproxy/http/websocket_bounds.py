@@ -8,6 +8,8 @@
 5. The task that pings kept sleeping after the peer disconnected, and held the connection.
 6. Empty frames were not counted, and eleven thousand of them in one read, or as many pongs, blocked all other tasks. A
    message has a maximum of them; other tasks run in between.
+7. Bytes that a client sent before the answer to its handshake were refused while the application answered: the second
+   answer failed as a defect of the server.
 
 Quart's side is `coderd/http/server/quart_fixes.py`. `coder/net/websocket.py` frames the traffic of our own endpoints
 (`rpc_endpoints`).
@@ -23,9 +25,9 @@ from typing import cast
 import hypercorn.protocol.h11
 import trio
 from hypercorn.config import Config
-from hypercorn.protocol.events import Event, Request, StreamClosed
+from hypercorn.protocol.events import Body, Data, Event, Request, StreamClosed
 from hypercorn.protocol.ws_stream import FrameTooLargeError, WSStream
-from hypercorn.typing import AppWrapper, TaskGroup, WorkerContext
+from hypercorn.typing import AppWrapper, ASGISendEvent, TaskGroup, WorkerContext
 from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessage
 from wsproto.frame_protocol import CloseReason
 
@@ -33,6 +35,7 @@ from coder.appproxy.http.request_bounds import PUBLIC_LIMIT
 from coder.net.bounded_http import PIECES
 from coder.net.websocket import MAX_FRAMES
 
+_ANSWERS = {"websocket.accept", "websocket.close", "websocket.http.response.body"}
 PING = 15.0
 """Seconds between ping frames: an idle stream must not look dead to proxies in between."""
 
@@ -57,13 +60,29 @@ class BoundedWSStream(WSStream):
         self.config.max_app_queue_size = 1
         self.pinging = trio.CancelScope()
         self._unanswered = False
+        self._is_answered = False
+        "Whether the application has begun to accept or to refuse."
         self._events = self._frames = 0
 
     async def handle(self, event: Event) -> None:
         if isinstance(event, Request):
             kept = [pair for pair in event.headers if pair[0].lower() != b"sec-websocket-extensions"]
             event = dataclasses.replace(event, headers=kept)
+        elif isinstance(event, Body | Data) and not self.closed and not self.handshake.accepted:
+            await self._refuse_early()
+            return
         await super().handle(event)
+
+    async def _refuse_early(self) -> None:
+        """Refuse a handshake whose client sends more before the answer; nothing when the application refuses it, too.
+        Of two answers the second would be an error of the connection."""
+        if not self._is_answered:
+            self.closed = True  # before the answer is sent: the application may answer meanwhile
+            await self._send_error_response(400)
+
+    async def app_send(self, message: ASGISendEvent | None) -> None:
+        self._is_answered = self._is_answered or message is None or message["type"] in _ANSWERS
+        await super().app_send(message)
 
     async def _handle_events(self) -> None:
         try:

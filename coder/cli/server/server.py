@@ -21,6 +21,7 @@ from coder.cli.core.options import GLOBAL_OPTIONS
 from coder.cli.core.suggestions import misspelt_variables, quoted_variables, unknown_keys
 from coder.cli.declarations.server.server import SERVER, ServerOptions
 from coder.cli.provisioning.builtin_daemons import builtin_daemons
+from coder.cli.server.announcing import announce
 from coder.cli.server.process_modules import load_late_modules
 from coder.cli.server.start_checks import DEFAULT_TERRAFORM, check_folder, check_terraform, with_stun_port
 from coder.cli.ui.output import say
@@ -59,10 +60,6 @@ def _run(invocation: Invocation[ServerOptions]) -> int:
     if absent := [name for name in config.experiments if name in NOT_SERVED]:
         for name in absent:
             get_logger("server").warn("an experiment is not served", experiment=name, reason=NOT_SERVED[name])
-
-    def announce(text: str) -> None:
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
 
     async def main() -> None:
         await run_server(config, builtin_daemons, announce=announce)

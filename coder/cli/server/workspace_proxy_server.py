@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from coder.base.config import Inputs
 from coder.base.open_files import raise_open_files
 from coder.base.threads import run_trio
@@ -12,6 +10,7 @@ from coder.cli.core.log_files import open_logs
 from coder.cli.core.options import Options
 from coder.cli.core.unsupported import check_settings
 from coder.cli.declarations.server.workspace_proxy_server import SERVER
+from coder.cli.server.announcing import announce
 from coder.wsproxy.config import WITHOUT_EFFECT, proxy_config
 from coder.wsproxy.server import run_proxy
 
@@ -23,10 +22,6 @@ def _run(invocation: Invocation[Options]) -> int:
     paths = server.log_human, server.log_json, server.log_stackdriver
     open_logs(*paths, verbose=bool(invocation.globals.verbose), debug=server.log_filter)
     check_settings(invocation, WITHOUT_EFFECT, "wsproxy")
-
-    def announce(text: str) -> None:
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
 
     async def main() -> None:
         await run_proxy(config, announce=announce)

@@ -10,11 +10,14 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
 from coder.base.errors import CoderError
-from coder.coderd.processes.control import ControlLink, LineBuffer, Order, Report
+from coder.base.log import get_logger
+from coder.base.signal_names import signal_name
+from coder.coderd.processes.control import ControlLink, LineBuffer, Order, Report, read_line
 from coder.coderd.processes.forked import DUMP_SIGNAL, exit_now, main_of_fork
 from coder.coderd.processes.signals import HANDLED
 
@@ -22,6 +25,15 @@ _MAX_DETAIL = 500
 """Characters of a failure: a reload passes fifty of them in a variable of 128 KiB."""
 _DUMP_TIME = 2.0
 """Seconds for a process to write its stacks before it is killed."""
+_log = get_logger("supervisor")
+
+
+class Door(NamedTuple):
+    """How other processes reach one that has duties."""
+
+    number: int
+    path: str
+    duties: tuple[str, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -73,7 +85,7 @@ class Child:
             return "failed", self.failure.message[:_MAX_DETAIL]
         status = self.status or 0
         if status < 0:
-            return "signal", f"killed by {signal.Signals(-status).name}"
+            return "signal", f"killed by {signal_name(-status)}"
         return "exit", f"ended with exit status {status}"
 
     def send(self, order: Order) -> None:
@@ -99,8 +111,9 @@ class Child:
 
     def _take(self, data: bytes) -> None:
         for line in self.lines.add(data):
-            with contextlib.suppress(msgspec.MsgspecError):  # of another release
-                self._apply(msgspec.json.decode(line, type=Report))
+            report = read_line(line, Report)
+            if report is not None:
+                self._apply(report)
 
     def _apply(self, report: Report) -> None:
         self.beat_at = time.monotonic()
@@ -116,6 +129,7 @@ class Child:
             self.leaves_by = time.monotonic() + within
             self.send(Order("stop"))
             self.signal(signal.SIGTERM)
+            self.signal(signal.SIGCONT)  # a stopped process would get neither
 
     def ask_to_retire(self, within: float) -> None:
         """Ask it to finish its work, take no more, and then stop."""
@@ -129,6 +143,19 @@ class Child:
         self.waits_for_ports = False
         self.send(Order("ports"))
 
+    def end_overdue(self, now: float, stall: float, start: float) -> None:
+        """Kill it when it stood still, or was too slow to start or to stop."""
+        if self.status is not None:
+            return
+        if self.is_leaving and now > self.leaves_by:
+            _log.warn("a process did not stop in time and is killed", process=self.name, pid=self.pid)
+            self.signal(signal.SIGKILL)
+        elif self.is_ready and now - self.beat_at > stall and not self.killed_because:
+            _log.error("a process stands still and is killed", process=self.name, pid=self.pid)
+            self.kill_stalled(f"its event loop stood still for {stall:.0f} s")
+        elif not self.is_ready and now - self.began_at > start and not self.killed_because:
+            self.kill_stalled(f"it did not start within {start:.0f} s")
+
     def kill_stalled(self, why: str) -> None:
         """Kill it after it has written its stacks to standard error."""
         self.killed_because = why
@@ -136,6 +163,12 @@ class Child:
         self.signal(signal.SIGCONT)
         time.sleep(_DUMP_TIME)
         self.signal(signal.SIGKILL)
+
+    def kill_unwatched(self) -> None:
+        """Kill it and wait: its messages cannot be read."""
+        self.signal(signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        self.control.close()
 
     def signal(self, number: int) -> None:
         if self.status is None:
@@ -162,16 +195,22 @@ def fork(
     name: str,
     run: Callable[[ControlLink], Awaitable[None]],
     closed: Iterable[socket.socket],
-    *,
-    number: int = -1,
-    socket_path: str = "",
-    duties: tuple[str, ...] = (),
+    door: Door | None = None,
 ) -> Child:
-    """Fork a process that runs `run`, without the supervisor's sockets in `closed`. Raises CoderError when the
-    machine has no room for one."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    pid, ours, theirs = _fork(name)
+    """Fork a process that runs `run`, without the supervisor's sockets in `closed`. Raises OSError when the system
+    has no process or descriptor left."""
+    ours, theirs = socket.socketpair()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # closed, or on a full disk
+            stream.flush()
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+    try:
+        pid = os.fork()
+    except OSError:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+        ours.close()
+        theirs.close()
+        raise
     if not pid:
         status = 1
         try:
@@ -184,21 +223,7 @@ def fork(
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
     theirs.close()
     ours.setblocking(False)
-    return Child(name, pid, ours, number, socket_path, duties)
-
-
-def _fork(name: str) -> tuple[int, socket.socket, socket.socket]:
-    """Fork with the handled signals blocked; return the new process's id, 0 in that process, and a socket pair."""
-    pair: tuple[socket.socket, ...] = ()
-    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
-    try:
-        pair = ours, theirs = socket.socketpair()
-        return os.fork(), ours, theirs
-    except OSError as error:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
-        for end in pair:
-            end.close()
-        raise CoderError("start_failed", f"{name} cannot be started: {error.strerror}") from error
+    return Child(name, pid, ours, *door) if door is not None else Child(name, pid, ours)
 
 
 def reap_orphans(known: Collection[int], *, is_init: bool | None = None) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Callable
+from typing import TypeVar
+from uuid import UUID
 
 import msgspec
 import trio
@@ -16,6 +18,9 @@ from coder.coderd.services.foundation.this_process import Incident, Sibling
 
 BEAT = 2.0
 """Seconds between two heartbeats of an event loop."""
+MAX_LINE = 1 << 20
+"""Bytes of a message. The rest of a longer one is dropped: the reader would hold and search it for ever."""
+T = TypeVar("T")
 
 
 class Report(msgspec.Struct, omit_defaults=True):
@@ -36,8 +41,8 @@ class Order(msgspec.Struct, omit_defaults=True):
     kind: str
     "siblings, stop, retire, ports"
     living: list[Sibling] = []
-    lost: list[str] = []
-    "Replica ids."
+    lost: list[UUID] = []
+    "Replicas."
     incidents: list[Incident] = []
     restarts: list[tuple[str, str, int]] = []
 
@@ -78,10 +83,9 @@ class ControlLink:
             except OSError:
                 data = b""
             for line in lines.add(data):
-                try:
-                    order = msgspec.json.decode(line, type=Order)
-                except msgspec.MsgspecError:
-                    continue  # of another release, or cut because this process did not read for a while
+                order = read_line(line, Order)
+                if order is None:
+                    continue
                 if order.kind in events:
                     events[order.kind].set()
                 elif order.kind == "siblings":
@@ -91,12 +95,26 @@ class ControlLink:
                 return
 
 
+def read_line(line: bytes, kind: type[T]) -> T | None:
+    """Return the message of a line; None for one of another release, or cut because its reader did not read."""
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+
+
 class LineBuffer:
-    """Splits bytes into lines."""
+    """Splits bytes into lines of at most `MAX_LINE` bytes."""
 
     def __init__(self) -> None:
         self._rest = b""
+        self._is_dropping = False
 
     def add(self, data: bytes) -> list[bytes]:
         *lines, self._rest = (self._rest + data).split(b"\n")
+        if lines and self._is_dropping:
+            self._is_dropping = False
+            del lines[0]
+        if len(self._rest) > MAX_LINE:
+            self._rest, self._is_dropping = b"", True
         return lines

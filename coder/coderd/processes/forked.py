@@ -5,6 +5,7 @@ All of them end when the supervisor closes its end of the control socket, or ord
 
 from __future__ import annotations
 
+import errno
 import faulthandler
 import os
 import signal
@@ -16,7 +17,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from uuid import UUID
 
 import trio
 
@@ -37,6 +37,13 @@ from coder.coderd.store.engine.postgres import run_postgres
 
 DUMP_SIGNAL = signal.SIGUSR1 if sys.platform != "win32" else signal.SIGTERM
 """Writes the stacks of all threads to standard error: sent to a process that is killed because it stands still."""
+SYSTEM_REFUSED = "system_refused"
+"""Code of the failure of a process that the system refused something: another one may get it later."""
+_REFUSALS = frozenset(
+    getattr(errno, name)
+    for name in ("EACCES", "EAGAIN", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EPERM", "EROFS")
+    if hasattr(errno, name)
+)
 _log = get_logger("processes")
 
 
@@ -69,11 +76,21 @@ def main_of_fork(name: str, control: socket.socket, run: Callable[[ControlLink],
         if link is not None:
             link.send(Report("failed", code=error.code, message=error.message, hint=error.hint or ""))
         return 1
+    except OSError as error:
+        if link is not None and error.errno in _REFUSALS:
+            where = f"{error.filename}: " if error.filename else ""
+            link.send(Report("failed", code=SYSTEM_REFUSED, message=f"{where}{error.strerror}"))
+            return 1
+        return _report_defect(name, error)
     except BaseException as error:
-        _log.error("a process of the server failed", process=name, error=error)
-        traceback.print_exc()
-        return 1
+        return _report_defect(name, error)
     return 0
+
+
+def _report_defect(name: str, error: BaseException) -> int:
+    _log.error("a process of the server failed", process=name, error=error)
+    traceback.print_exception(error)
+    return 1
 
 
 def _ignore(_number: int, _frame: FrameType | None) -> None:
@@ -115,7 +132,7 @@ async def run_worker(
     """Run a process with duties until it is told to stop."""
 
     def apply(order: Order) -> None:
-        process.update(order.living, map(UUID, order.lost), order.incidents, order.restarts)
+        process.update(order.living, order.lost, order.incidents, order.restarts)
 
     with single_failure():
         async with trio.open_nursery() as nursery:

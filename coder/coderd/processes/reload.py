@@ -6,6 +6,7 @@ loads everything with the current settings; one that fails changes nothing.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -97,7 +98,7 @@ def start_trial(addresses: Iterable[str]) -> Child | None:
     try:
         ours, theirs = socket.socketpair()
     except OSError as error:
-        _log.error("the program cannot be tried", error=error)
+        _log.error("the program on disk cannot be tried; nothing is changed", error=error)
         return None
     with theirs:
         path, arguments = program()
@@ -124,8 +125,9 @@ def execute(state: State) -> None:
     path, arguments = program()
     for descriptor in descriptors:
         os.set_inheritable(descriptor, True)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # closed, or on a full disk
+            stream.flush()
     try:
         os.execve(path, arguments, {**os.environ, STATE: msgspec.json.encode(state).decode()})  # noqa: S606 - without a shell on purpose
     except OSError as error:

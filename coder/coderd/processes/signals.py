@@ -1,4 +1,7 @@
-"""Signals of a program without an event loop: each arrives as a byte on a socket that `select` watches."""
+"""Signals of a program without an event loop: they are noted, and wake a `select` by a byte on a socket.
+
+The bytes only wake: when many arrive while the program is busy, the socket is full and the last ones are lost.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,13 @@ HANDLED = frozenset(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGCHLD") if hasattr(signal, name)
 )
 """Signals that the supervisor handles."""
+_arrived: set[int] = set()
+"""Signals that `take_arrived` has not returned yet. Of the process, as their handlers are."""
 
 
 @contextlib.contextmanager
 def handling_signals() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Yield a socket from which the numbers of arrived signals are read, and the one that Python writes them to."""
+    """Note signals; yield a socket that is readable when some have arrived, and the one that Python writes to."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.setblocking(False)
@@ -42,5 +47,12 @@ def signals_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
 
 
-def _note(_number: int, _frame: FrameType | None) -> None:
-    """Do nothing: Python writes the number to the socket."""
+def take_arrived() -> list[int]:
+    """Return the numbers of the signals that arrived since the last call, each once."""
+    numbers = sorted(_arrived)
+    _arrived.difference_update(numbers)
+    return numbers
+
+
+def _note(number: int, _frame: FrameType | None) -> None:
+    _arrived.add(number)

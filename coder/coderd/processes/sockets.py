@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import ssl
+import stat
 import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -28,18 +30,39 @@ def new_folder() -> Path:
     return folder
 
 
-def listening_door(path: Path) -> socket.socket:
-    """Return a socket that listens at a path for the other processes. Raises OSError."""
-    path.unlink(missing_ok=True)
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+def open_door(folder: Path, number: int) -> tuple[socket.socket, Path, Path]:
+    """Return the listening socket of a process, its path, and the folder: a new one when the former is gone, which
+    programs that clean temporary folders remove. Raises CoderError when the system refuses."""
     try:
-        door.bind(str(path))
-        door.listen(128)
-    except OSError:
-        door.close()
-        raise
-    door.setblocking(False)
-    return door
+        folder = folder if _is_own(folder) else new_folder()
+        path = folder / f"{number}.sock"
+        path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listener.bind(str(path))
+            listener.listen(128)
+        except OSError:
+            listener.close()
+            remove_door(str(path))
+            raise
+    except OSError as error:
+        raise CoderError("start_failed", f"no socket can be opened in {folder}: {error.strerror}") from error
+    listener.setblocking(False)
+    return listener, path, folder
+
+
+def _is_own(folder: Path) -> bool:
+    try:
+        info = folder.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid()
+
+
+def remove_door(path: str) -> None:
+    """Remove the socket of a process that has ended; on a disk that refuses it stays."""
+    with contextlib.suppress(OSError):
+        Path(path).unlink(missing_ok=True)
 
 
 def check_addresses(config: ServerConfig, known: Collection[str] | None) -> None:

@@ -17,7 +17,8 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -29,12 +30,12 @@ from coder.coderd.app import ProvisionerFactory, prepare_application
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.processes import reload
-from coder.coderd.processes.children import Child, fork, reap_orphans
+from coder.coderd.processes.children import Child, Door, fork, reap_orphans
 from coder.coderd.processes.control import ControlLink, Order
-from coder.coderd.processes.forked import run_keeper, run_migrations, run_worker
+from coder.coderd.processes.forked import SYSTEM_REFUSED, run_keeper, run_migrations, run_worker
 from coder.coderd.processes.layout import ProcessSpec, connections_of, processes_of
-from coder.coderd.processes.signals import handling_signals, signals_blocked
-from coder.coderd.processes.sockets import bind_or_keep, listening_door, new_folder
+from coder.coderd.processes.signals import handling_signals, signals_blocked, take_arrived
+from coder.coderd.processes.sockets import bind_or_keep, new_folder, open_door, remove_door
 from coder.coderd.services.foundation.this_process import INSTANCES, Incident, Sibling, ThisProcess, instance_id
 from coder.net.aws_login import with_login
 
@@ -141,23 +142,23 @@ class Supervisor:
         gc.freeze()
 
     def _start_keeper(self) -> None:
+        keeper = self._fork_keeper()
+        self._wait(lambda: keeper.is_ready, [keeper])
+        self._database_url = keeper.report.database_url if keeper.report is not None else ""
+
+    def _fork_keeper(self) -> Child:
         async def run(link: ControlLink) -> None:
             await run_keeper(link, self._config)
 
-        keeper = self._keeper = fork("keeper", run, self._private_sockets())
-        self._watch(keeper)
-        self._wait(lambda: keeper.is_ready, [keeper])
-        url = keeper.report.database_url if keeper.report is not None else ""
-        if self._database_url not in {"", url}:
-            raise CoderError("postgres_failed", "the built-in PostgreSQL came back at another address")
-        self._database_url = url
+        keeper = self._keeper = self._fork("keeper", run)
+        self._due.pop("keeper", None)
+        return keeper
 
     def _migrate(self) -> None:
         async def run(link: ControlLink) -> None:
             await run_migrations(link, self._database_url)
 
-        child = fork("migrations", run, self._private_sockets())
-        self._watch(child)
+        child = self._fork("migrations", run)
         try:
             self._wait(lambda: child.status is not None, [], also=child)
         except BaseException:
@@ -166,17 +167,33 @@ class Supervisor:
         if child.status:
             raise child.failure or CoderError("start_failed", f"the migrations {child.describe_end()[1]}")
 
-    def _fork_worker(self, spec: ProcessSpec) -> Child:
-        """Start a process. Raises CoderError when the machine has no room for one."""
+    def _fork(self, name: str, run: Callable[[ControlLink], Awaitable[None]], door: Door | None = None) -> Child:
+        """Fork and watch a process, without the control of others, or they would outlive us. Raises CoderError."""
+        others = [*self._workers, *([self._keeper] if self._keeper is not None else [])]
+        private = [*(self._wakeups or ()), *(child.control for child in others if child.status is None)]
         try:
-            return self._fork_new(spec)
+            child = fork(name, run, private, door)
         except OSError as error:
-            raise CoderError("start_failed", f"{spec.name} cannot be started: {error.strerror}") from error
+            raise CoderError("start_failed", f"the process {name} cannot be started: {error.strerror}") from error
+        try:
+            self._selector.register(child.control, selectors.EVENT_READ, child)
+        except OSError as error:
+            child.kill_unwatched()
+            raise CoderError("start_failed", f"the process {name} cannot be watched: {error.strerror}") from error
+        return child
 
-    def _fork_new(self, spec: ProcessSpec) -> Child:
+    def _fork_worker(self, spec: ProcessSpec) -> Child:
+        """Fork a worker. Raises CoderError when the system has no process, descriptor or room on the disk left."""
         number, self._next_number = self._next_number, (self._next_number + 1) % INSTANCES
-        path = self._folder / f"{number}.sock"
-        listener = listening_door(path)
+        listener, path, self._folder = open_door(self._folder, number)
+        with listener:
+            try:
+                return self._fork_at(spec, number, listener, path)
+            except CoderError:
+                remove_door(str(path))
+                raise
+
+    def _fork_at(self, spec: ProcessSpec, number: int, listener: socket.socket, path: Path) -> Child:
         table = self._tables[spec.slot] = (self._tables.get(spec.slot, -1) + 1) % 2
         count = len(self._specs)
         connections = connections_of(spec, self._config.processes, self._config.postgres_conn_max_open)
@@ -198,19 +215,11 @@ class Supervisor:
             url, shared = self._database_url, self._application
             await run_worker(link, self._config, url, self._sockets, self._factory, process, connections, shared)
 
-        with listener:
-            duties = tuple(sorted(spec.duties))
-            child = fork(spec.name, run, self._private_sockets(), number=number, socket_path=str(path), duties=duties)
+        child = self._fork(spec.name, run, Door(number, str(path), tuple(sorted(spec.duties))))
         child.waits_for_ports = waits_for_ports
         self._workers.append(child)
-        self._watch(child)
         self._due.pop(spec.name, None)
         return child
-
-    def _private_sockets(self) -> list[socket.socket]:
-        """Return sockets that no forked process may keep: the control of others, or they would outlive us."""
-        children = [*self._workers, *([self._keeper] if self._keeper is not None else [])]
-        return [*(self._wakeups or ()), *(child.control for child in children if child.status is None)]
 
     # ---- turning
 
@@ -235,7 +244,8 @@ class Supervisor:
                 if not key.data.read():
                     self._selector.unregister(key.fileobj)
             elif self._wakeups is not None:
-                self._receive_signals(self._wakeups[0].recv(256))
+                self._wakeups[0].recv(1 << 16)
+        self._receive_signals()
         now = time.monotonic()
         if now - self._turned_at > STALL / 2 or now - waited_from > STALL / 2:
             self._excuse()  # the machine, or we, stood still: heartbeats had no chance
@@ -248,10 +258,11 @@ class Supervisor:
                 self._selector.unregister(child.control)
         reap_orphans([child.pid for child in children])
         self._replace_ended()
-        self._kill_stalled(now)
+        for child in self._workers:
+            child.end_overdue(now, STALL, START_TIMEOUT)
 
-    def _receive_signals(self, numbers: bytes) -> None:
-        for number in numbers:
+    def _receive_signals(self) -> None:
+        for number in take_arrived():
             if number == signal.SIGHUP and not self._ends_on_hangup:
                 self._reload_requested = True
             elif number in {signal.SIGINT, signal.SIGTERM, signal.SIGHUP} and not self._is_stopping:
@@ -262,26 +273,13 @@ class Supervisor:
         for child in self._workers:
             child.beat_at = time.monotonic()
 
-    def _kill_stalled(self, now: float) -> None:
-        for child in self._workers:
-            if child.status is not None:
-                continue
-            if child.is_leaving and now > child.leaves_by:
-                _log.warn("a process did not stop in time and is killed", process=child.name, pid=child.pid)
-                child.signal(signal.SIGKILL)
-            elif child.is_ready and now - child.beat_at > STALL and not child.killed_because:
-                _log.error("a process stands still and is killed", process=child.name, pid=child.pid)
-                child.kill_stalled(f"its event loop stood still for {STALL:.0f} s")
-            elif not child.is_ready and now - child.began_at > START_TIMEOUT and not child.killed_because:
-                child.kill_stalled(f"it did not start within {START_TIMEOUT:.0f} s")
-
     def _replace_ended(self) -> None:
         ended = [child for child in self._workers if child.status is not None]
         if not self._is_up or self._is_stopping:
             return
         for child in ended:
             self._workers.remove(child)
-            Path(child.socket_path).unlink(missing_ok=True)
+            remove_door(child.socket_path)
             if child.is_leaving:
                 continue
             if any(other.name == child.name and not other.is_leaving for other in self._workers):
@@ -293,12 +291,12 @@ class Supervisor:
         for child in self._workers:
             if child.waits_for_ports and [other.name for other in self._workers].count(child.name) == 1:
                 child.free_ports()
-        if self._keeper is not None and self._keeper.status is not None:
-            self._replace_keeper(self._keeper)
+        if self._keeper is not None:
+            self._check_keeper(self._keeper)
         now = time.monotonic()
         for spec in self._specs:
             if self._due.get(spec.name, now + 1) <= now:
-                self._replace(spec)
+                self._try_to_start(spec.name, partial(self._fork_worker, spec))
         ready = {child.name for child in self._workers if child.is_ready}
         if ready != self._shown:
             self._broadcast()
@@ -313,30 +311,30 @@ class Supervisor:
         incident = Incident(child.name, cause, detail, SystemClock().now().timestamp())
         self._incidents = [*self._incidents, incident][-_MAX_INCIDENTS:]
         self._restarts[child.name, cause] = self._restarts.get((child.name, cause), 0) + 1
-        if any(spec.name == child.name for spec in self._specs):
+        if child is self._keeper or any(spec.name == child.name for spec in self._specs):
             self._due[child.name] = time.monotonic() + rest
 
-    def _replace(self, spec: ProcessSpec) -> None:
-        """Start a process in place of a lost one, or try again later: the others go on without it."""
+    def _try_to_start(self, name: str, start: Callable[[], object]) -> None:
+        """Start a process that is due; when the system refuses, it is due again later."""
         try:
-            self._fork_worker(spec)
+            start()
         except CoderError as error:
-            _log.error("a lost process could not be replaced", process=spec.name, error=error, rest=LONGEST_REST)
-            self._due[spec.name] = time.monotonic() + LONGEST_REST
+            self._due[name] = time.monotonic() + LONGEST_REST / 3
+            _log.error("a process cannot be started, which is tried again", process=name, error=error)
 
-    def _replace_keeper(self, keeper: Child) -> None:
-        if keeper.failure is not None:
-            raise keeper.failure
-        try:
-            self._start_keeper()
-        except CoderError as error:
-            if self._keeper is not keeper:
-                raise
-            # The machine has no room for a process: the next turn tries again.
-            _log.error("the built-in PostgreSQL could not be started again", error=error)
+    def _check_keeper(self, keeper: Child) -> None:
+        """Replace a lost keeper. Raises CoderError when the database cannot be started again."""
+        if keeper.status is None:
+            if keeper.report is not None and keeper.report.database_url not in {"", self._database_url}:
+                raise CoderError("postgres_failed", "the built-in PostgreSQL came back at another address")
             return
-        self._record(keeper)
-        self._broadcast()
+        if keeper.failure is not None and keeper.failure.code != SYSTEM_REFUSED:
+            raise keeper.failure
+        if "keeper" not in self._due:
+            self._record(keeper)
+            self._broadcast()
+        if self._due["keeper"] <= time.monotonic():
+            self._try_to_start("keeper", self._fork_keeper)
 
     def _broadcast(self) -> None:
         """Send all processes what they have to know of each other."""
@@ -347,7 +345,7 @@ class Supervisor:
             if child.is_ready and not child.is_leaving and child.status is None
         ]
         restarts = [(name, cause, number) for (name, cause), number in self._restarts.items()]
-        order = Order("siblings", living, [str(lost) for lost in self._lost], self._incidents, restarts)
+        order = Order("siblings", living, self._lost, self._incidents, restarts)
         for child in self._workers:
             child.send(order)
 
@@ -400,7 +398,7 @@ class Supervisor:
         self._workers = list(old)
         self._keeper = reload.adopt(state.keeper) if state.keeper is not None else None
         for child in [*old, *([self._keeper] if self._keeper is not None else [])]:
-            self._watch(child)
+            self._selector.register(child.control, selectors.EVENT_READ, child)
         self._database_url = self._database_url or state.database_url
         self._load()
         self._is_up = True
@@ -455,6 +453,7 @@ class Supervisor:
             self._turn()
         if self._keeper is not None and self._keeper.status is None:
             self._keeper.send(Order("stop"))
+            self._keeper.signal(signal.SIGCONT)  # a stopped process would not read it
             until = time.monotonic() + KEEPER_STOP_TIMEOUT
             while self._keeper.status is None:
                 self._turn()
@@ -465,6 +464,3 @@ class Supervisor:
         self._selector.close()
         if self._folder != Path():
             shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _watch(self, child: Child) -> None:
-        self._selector.register(child.control, selectors.EVENT_READ, child)

@@ -18,7 +18,7 @@ from tests.attacks.peers.real import REACHABLE, RealAttack, RealConn, open_attac
 from tests.attacks.peers.tables import options, outer, packets, segments
 from tests.attacks.strangers.edge import EdgeAttacker
 from tests.attacks.strangers.judge import Judge
-from tests.attacks.strangers.place import Place, open_place
+from tests.attacks.strangers.place import Place, Shape, open_place
 
 Play = Callable[[RealAttack], object]
 PATIENCE = 300.0
@@ -32,8 +32,8 @@ pytestmark = pytest.mark.soak
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Place]:
-    with open_place() as opened:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with open_place(Shape("of several processes"), tmp_path_factory.mktemp("certificates")) as opened:
         yield opened
 
 

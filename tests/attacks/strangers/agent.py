@@ -12,7 +12,7 @@ from typing import Any
 
 from coder.net.ssh_library import asyncssh
 from tests.attacks.strangers.kinds import Kind
-from tests.attacks.strangers.place import MACHINE, Place, exchange, send, wait
+from tests.attacks.strangers.place import MACHINE, Address, Place, exchange, send, wait
 from tests.attacks.strangers.tables.agent import CHANNEL
 from tests.kit.free_ports import free_port
 from tests.kit.server.server_process import end
@@ -32,7 +32,7 @@ def forwarded(place: Place) -> Iterator[dict[str, int]]:
 
     def answers() -> bool:
         with contextlib.suppress(OSError):
-            return exchange(("127.0.0.1", ports["ssh"]), b"", timeout=5).startswith(b"SSH-")
+            return exchange(Address("127.0.0.1", ports["ssh"]), b"", timeout=5).startswith(b"SSH-")
         return False
 
     try:

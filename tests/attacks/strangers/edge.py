@@ -6,7 +6,7 @@ import socket
 from dataclasses import dataclass, field
 
 from tests.attacks.strangers.kinds import Kind
-from tests.attacks.strangers.place import HostileApp, connect, send
+from tests.attacks.strangers.place import Address, HostileApp, connect, send
 from tests.attacks.strangers.tables.edge import GET, SWITCH, UPGRADE
 
 TERMINAL = (
@@ -17,7 +17,7 @@ GOOD = (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine",)
 
 @dataclass
 class EdgeAttacker:
-    address: tuple[str, int]
+    address: Address
     app: HostileApp
     host: str
     "Of the application, with the port."

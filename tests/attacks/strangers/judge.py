@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.attacks.strangers.place import VICTIM, Place, connect
+from tests.attacks.strangers.place import VICTIM, Address, Place, connect
 
 INTERVAL = 0.03
 TIMES = 3.0
@@ -45,7 +45,7 @@ class Snapshot:
 class Victim:
     """Asks `GET users/me` on new connections until the block ends; `waits` are its seconds."""
 
-    address: tuple[str, int]
+    address: Address
     token: str
     waits: list[float] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)

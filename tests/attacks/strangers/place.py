@@ -1,10 +1,11 @@
 """The deployment that is attacked: a server of several processes, an agent, a workspace proxy, a hostile application.
 
-    with open_place() as place:
+    with open_place(Shape("of several processes, with TLS", processes=2, tls=True)) as place:
         place.pids()            # every process by name
         place.answer = b"…"     # what the hostile application answers next
 
-All are real processes on loopback. The victim is a user who asks `GET users/me` from another address.
+All are real processes on loopback. The victim is a user who asks `GET users/me` from another address. With TLS, server
+and workspace proxy end it themselves, and attacker and victim use it.
 """
 
 from __future__ import annotations
@@ -12,19 +13,25 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
+import ssl
 import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
 
 from tests.kit.free_ports import free_port
 from tests.kit.network.namespace_deployment import descendants, name_of
 from tests.kit.server.server_process import Loopback, end, open_loopback
+from tests.kit.stand_ins.certificates import Authority
 
 EMAIL, PASSWORD = "ana@example.com", "SomeSecurePassword!"
 MACHINE = "mach"
 ATTACKER, VICTIM = "127.0.0.66", "127.0.0.2"
+CONTEXT = ssl.create_default_context()
+CONTEXT.check_hostname, CONTEXT.verify_mode = False, ssl.CERT_NONE
 SERVER_NAMES = ("api-1", "api-2", "relay", "edge", "loops")
 PATIENCE = 60.0
 PAUSE = 0.002
@@ -32,7 +39,35 @@ QUIET = 0.04
 "A peer that is silent so long has answered."
 LAST = 10.0
 "Seconds in which a peer ends a connection that the attacker has half closed."
+RAW = b"<beneath TLS>"
 HANGS = b"<the connection stayed open>"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How the deployment is started."""
+
+    name: str
+    processes: int = 2
+    tls: bool = False
+
+
+class Address(NamedTuple):
+    """Where a try goes."""
+
+    host: str
+    port: int
+    tls: bool = False
+
+
+class TlsStream(ssl.SSLSocket):
+    """TLS whose half close is TCP's: the peer's answer is still decrypted."""
+
+    def shutdown(self, how: int) -> None:
+        socket.socket.shutdown(self, how)
+
+
+CONTEXT.sslsocket_class = TlsStream
 
 
 @dataclass
@@ -93,6 +128,11 @@ def reset(stream: socket.socket) -> None:
 class Place:
     server: Loopback
     app: HostileApp
+    shape: Shape
+    address: Address
+    certificate: tuple[str, str]
+    "Files of certificate and key."
+    proxy_address: Address = field(default_factory=lambda: Address("", 0))
     proxy_url: str = ""
     proxy: subprocess.Popen[bytes] | None = None
     agent_id: str = ""
@@ -100,22 +140,13 @@ class Place:
     user_token: str = ""
     "Of the user whose requests are measured."
 
-    @property
-    def address(self) -> tuple[str, int]:
-        host, _, port = self.server.url.removeprefix("http://").partition(":")
-        return host, int(port)
-
-    @property
-    def proxy_address(self) -> tuple[str, int]:
-        host, _, port = self.proxy_url.removeprefix("http://").partition(":")
-        return host, int(port)
-
     def pids(self) -> dict[str, int]:
         """Every process by name."""
         assert self.server.server is not None
         assert self.proxy is not None
         named = {name_of(pid): pid for pid in descendants(self.server.server.pid)}
         pids = {name: pid for name, pid in named.items() if name in SERVER_NAMES}
+        pids["server"] = self.server.server.pid
         pids["wsproxy"] = self.proxy.pid
         if self.server.agents:
             pids["agent"] = self.server.agents[-1].pid
@@ -128,11 +159,12 @@ class Place:
         return f"{self.app.port}--main--{MACHINE}--ana.{domain}"
 
 
-def connect(address: tuple[str, int], source: str = ATTACKER, timeout: float = 10.0) -> socket.socket:
-    return socket.create_connection(address, timeout, (source, 0))
+def connect(address: Address, source: str = ATTACKER, timeout: float = 10.0) -> socket.socket:
+    stream = socket.create_connection(address[:2], timeout, (source, 0))
+    return CONTEXT.wrap_socket(stream) if address.tls else stream
 
 
-def exchange(address: tuple[str, int], head: bytes, source: str = ATTACKER, timeout: float = 10.0) -> bytes:
+def exchange(address: Address, head: bytes, source: str = ATTACKER, timeout: float = 10.0) -> bytes:
     """Send a request and return everything until the peer closes; `Connection: close` is the caller's."""
     with connect(address, source, timeout) as stream:
         stream.sendall(head)
@@ -157,7 +189,10 @@ def send(
     """
     try:
         for piece in pieces:
-            stream.sendall(piece)
+            if piece.startswith(RAW):
+                socket.socket.sendall(stream, piece.removeprefix(RAW))
+            else:
+                stream.sendall(piece)
             if len(pieces) > 1:
                 time.sleep(PAUSE)
     except OSError:
@@ -181,16 +216,24 @@ def send(
         with contextlib.suppress(OSError):
             stream.shutdown(socket.SHUT_WR)
         stream.settimeout(LAST)
-        began = time.monotonic()
-        answer += read_all(stream)
-        return answer if time.monotonic() - began < LAST else answer + HANGS
+        try:
+            while piece := stream.recv(65536):
+                answer += piece
+        except TimeoutError:
+            answer += HANGS
+        except OSError:
+            pass  # a reset is an end
+        return answer
 
 
 @contextlib.contextmanager
-def open_place(processes: int = 2) -> Iterator[Place]:
-    """Start everything; end it after the block."""
+def open_place(shape: Shape, folder: Path) -> Iterator[Place]:
+    """Start everything; end it after the block. `folder`: of the certificates."""
     app = HostileApp()
-    options = ("--processes", str(processes), "--wildcard-access-url", "*.apps.test", "--dangerous-disable-rate-limits")
+    certificate = Authority(folder).issue("localhost")
+    secure = Address("127.0.0.1", free_port(), tls=True)
+    options = ["--processes", str(shape.processes), "--wildcard-access-url", "*.apps.test"]
+    options += ["--dangerous-disable-rate-limits", *(_tls_options(secure, certificate) if shape.tls else [])]
 
     def own_temporary_folder(server: Loopback) -> None:
         (server.folder / "tmp").mkdir(mode=0o777)
@@ -198,13 +241,19 @@ def open_place(processes: int = 2) -> Iterator[Place]:
         server.variables["TMPDIR"] = str(server.folder / "tmp")
 
     with open_loopback(*options, before=own_temporary_folder) as server, contextlib.closing(app):
-        place = Place(server, app)
+        plain = Address("127.0.0.1", int(server.url.rpartition(":")[2]))
+        place = Place(server, app, shape, secure if shape.tls else plain, certificate)
         try:
             _fill(place)
             yield place
         finally:
             if place.proxy is not None:
                 end(place.proxy)
+
+
+def _tls_options(address: Address, certificate: tuple[str, str]) -> list[str]:
+    files = ["--tls-cert-file", certificate[0], "--tls-key-file", certificate[1]]
+    return ["--tls-enable", "--tls-address", f"{address.host}:{address.port}", *files]
 
 
 def _fill(place: Place) -> None:
@@ -242,6 +291,11 @@ def _start_proxy(place: Place) -> None:
         "POST", "/api/v2/workspaceproxies", {"name": "far", "display_name": "", "icon": ""}, server.token
     )
     place.proxy_url = f"http://127.0.0.1:{free_port()}"
+    place.proxy_address = Address("127.0.0.1", int(place.proxy_url.rpartition(":")[2]))
+    options = []
+    if place.shape.tls:
+        place.proxy_address = Address("127.0.0.1", free_port(), tls=True)
+        options = _tls_options(place.proxy_address, place.certificate)
     place.proxy = server.spawn(
         "proxy",
         "workspace-proxy",
@@ -255,6 +309,7 @@ def _start_proxy(place: Place) -> None:
         "--primary-access-url",
         server.url,
         "--dangerous-disable-rate-limits",
+        *options,
         env={"CODER_PROXY_SESSION_TOKEN": made["proxy_token"], **server.variables},
     )
 

@@ -11,7 +11,7 @@ from coder.mesh.core.crypto.box import SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.wire import derp, derp_info, derp_reader
 from tests.attacks.strangers.kinds import Kind
-from tests.attacks.strangers.place import ATTACKER, VICTIM, connect, send
+from tests.attacks.strangers.place import ATTACKER, VICTIM, Address, connect, send
 from tests.attacks.strangers.tables.relay import OTHER, OWN, frame
 
 UPGRADE = b"GET /derp HTTP/1.1\r\nHost: x\r\nUpgrade: DERP\r\nConnection: Upgrade\r\n\r\n"
@@ -27,7 +27,7 @@ INFO = derp_info.ClientInfo()
 class Client:
     """A client of the relay with plain sockets."""
 
-    address: tuple[str, int]
+    address: Address
     source: str = ATTACKER
     key: PrivateKey = field(default_factory=lambda: PrivateKey.generate(os.urandom))
     stream: socket.socket = field(init=False)
@@ -67,7 +67,7 @@ class Client:
 
 @dataclass
 class RelayAttacker:
-    address: tuple[str, int]
+    address: Address
     held: list[socket.socket] = field(default_factory=list)
     answers: list[bytes] = field(default_factory=list)
 

@@ -10,6 +10,7 @@ import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -23,15 +24,20 @@ from tests.attacks.strangers.daemon import DaemonAttacker, RawServer
 from tests.attacks.strangers.edge import EdgeAttacker
 from tests.attacks.strangers.judge import Judge
 from tests.attacks.strangers.kinds import Kind, sample
-from tests.attacks.strangers.place import HANGS, Place, open_place
+from tests.attacks.strangers.place import HANGS, Place, Shape, open_place
 from tests.attacks.strangers.relay import RelayAttacker
-from tests.attacks.strangers.tables import agent, agent_services, cli, edge, jobs, relay, rpc
+from tests.attacks.strangers.tables import agent, agent_services, cli, edge, jobs, relay, rpc, tls
 from tests.kit.paths import ROOT
 
 TABLES: Mapping[str, Sequence[Kind]] = {
     "relay": relay.KINDS,
     "edge": edge.KINDS,
     "workspace proxy": [one for one in relay.KINDS if one.stage != "carried"] + edge.KINDS,
+    "relay with TLS": relay.KINDS + tls.RELAY,
+    "edge with TLS": edge.KINDS + tls.EDGE,
+    "workspace proxy with TLS": [one for one in [*relay.KINDS, *tls.RELAY] if one.stage != "carried"]
+    + edge.KINDS
+    + tls.EDGE,
     "agent": [*agent.KINDS, *agent_services.KINDS],
     "provisioner daemon": rpc.KINDS,
     "command line": cli.KINDS,
@@ -43,6 +49,8 @@ def counts() -> dict[str, dict[str, int]]:
     """Return the number of kinds by group and process."""
     found: dict[str, dict[str, int]] = {}
     for process, kinds in TABLES.items():
+        if process.endswith(" with TLS") and process.removesuffix(" with TLS") in TABLES:
+            kinds = [one for one in kinds if one.group.startswith("TLS ")]
         for group, members in grouped(kinds).items():
             found.setdefault(group, {})[process] = len(members)
     return found | {group: {"provisioner daemon": len(made)} for group, made in JOBS.items()}
@@ -64,7 +72,8 @@ def test_each_process_meets_200_kinds() -> None:
     for process, kinds in TABLES.items():
         assert len({one.title for one in kinds}) == len(kinds), process
         assert len({(one.stage, one.pieces, one.then) for one in kinds}) > len(kinds) * 0.98, process
-        assert sum(numbers.get(process, 0) for numbers in counts().values()) >= 200, process
+        made = sum(numbers.get(process, 0) for numbers in counts().values())
+        assert process.endswith("with TLS") or made >= 200, process
 
 
 def test_documented_counts() -> None:
@@ -116,9 +125,26 @@ def test_commands_survive_hostile_server() -> None:
 # ---- the whole, on real processes
 
 
+SHAPES = (
+    Shape("several processes"),
+    Shape("several processes, TLS", tls=True),
+    Shape("one process", processes=1),
+    Shape("one process, TLS", processes=1, tls=True),
+)
+
+
+def cases(process: str) -> list[Any]:
+    """Return shape and process of a list's runs. The workspace proxy is one process beside any server."""
+    rows = []
+    for shape in SHAPES:
+        for name in (process, *(["workspace proxy"] if shape.processes > 1 else [])):
+            rows.append(pytest.param(shape, f"{name} with TLS" if shape.tls else name, id=f"{name}, {shape.name}"))
+    return rows
+
+
 @pytest.fixture(scope="module")
-def place() -> Iterator[Place]:
-    with open_place() as opened:
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with open_place(request.param, tmp_path_factory.mktemp("certificates")) as opened:
         yield opened
 
 
@@ -129,15 +155,16 @@ def judge(place: Place) -> Judge:
 
 
 def judged(judge: Judge, process: str, group: str, tries: int) -> None:
-    print(f"| {process} | {group} | {tries} | {judge.rows[-1][2]:.1f} |")
+    print(f"| {judge.place.shape.name} | {process} | {group} | {tries} | {judge.rows[-1][2]:.1f} |")
     assert judge.findings == []
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("process", ["relay", "workspace proxy"])
+@pytest.mark.parametrize(("place", "process"), cases("relay"), indirect=["place"])
 def test_every_try_at_relay(place: Place, judge: Judge, process: str) -> None:
-    address = place.address if process == "relay" else place.proxy_address
-    for group, kinds in grouped([one for one in TABLES[process] if one in relay.KINDS]).items():
+    address = place.proxy_address if process.startswith("workspace proxy") else place.address
+    at_relay = {*relay.KINDS, *tls.RELAY}
+    for group, kinds in grouped([one for one in TABLES[process] if one in at_relay]).items():
         attacker = RelayAttacker(address)
 
         def attack(attacker: RelayAttacker = attacker, kinds: list[Kind] = kinds) -> None:
@@ -154,11 +181,12 @@ def test_every_try_at_relay(place: Place, judge: Judge, process: str) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("process", ["edge", "workspace proxy"])
+@pytest.mark.parametrize(("place", "process"), cases("edge"), indirect=["place"])
 def test_every_try_at_applications(place: Place, judge: Judge, process: str) -> None:
-    is_proxy = process == "workspace proxy"
+    is_proxy = process.startswith("workspace proxy")
+    at_edge = {*edge.KINDS, *tls.EDGE}
     address, host = (place.proxy_address, "far.test") if is_proxy else (place.address, "apps.test")
-    for group, kinds in grouped(edge.KINDS).items():
+    for group, kinds in grouped([one for one in TABLES[process] if one in at_edge]).items():
         attacker = EdgeAttacker(address, place.app, place.app_host(host), place.agent_id, place.user_token)
 
         def attack(attacker: EdgeAttacker = attacker, kinds: list[Kind] = kinds) -> None:
@@ -174,6 +202,7 @@ def test_every_try_at_applications(place: Place, judge: Judge, process: str) -> 
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("place", SHAPES[:1], indirect=True)
 def test_every_try_at_agent(place: Place, judge: Judge) -> None:
     with forwarded(place) as ports:
         attacker = AgentAttacker(ports)

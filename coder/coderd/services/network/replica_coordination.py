@@ -241,7 +241,7 @@ class Bridge:
                     notice = msgspec.json.decode(payload, type=CoordinatorMessage)
                     if notice.sender != self._id and notice.to in {None, self._id}:
                         self._receive(await self._with_node(notice))
-                except (msgspec.MsgspecError, ValueError) as error:
+                except (msgspec.MsgspecError, ValueError, RecursionError) as error:
                     _log.warn("a notice of another replica cannot be read", error=error)
 
     async def _with_node(self, notice: CoordinatorMessage) -> CoordinatorMessage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -127,11 +128,18 @@ async def follow_inbox(
         task_status.started()
         async for _, payload in arrivals:
             whose, _, which = payload.partition(" ")
-            if whose != str(user_id) or not which:  # a replica of an older version sends only the user
+            notification_id = _parse_id(which)
+            if whose != str(user_id) or notification_id is None:  # a replica of an older version sends only the user
                 continue
-            row = await ctx.db.read(system_inbox.get_inbox, user_id, UUID(which))
+            row = await ctx.db.read(system_inbox.get_inbox, user_id, notification_id)
             if row is not None and selection.takes(row) and may(subject, "read", _item(user_id, row.id)):
                 await show(await _response(ctx, user_id, row))
+
+
+def _parse_id(text: str) -> UUID | None:
+    with contextlib.suppress(ValueError):
+        return UUID(text)
+    return None
 
 
 def in_plain_text(response: GetInboxNotificationResponse) -> GetInboxNotificationResponse:

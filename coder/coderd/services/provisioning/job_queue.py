@@ -168,8 +168,9 @@ def _parse_notice(payload: str) -> _JobPosted | None:
         return None
     try:
         notice = json.loads(payload)
-        return _JobPosted(UUID(notice["organization_id"]), str(notice["type"]), dict(notice["tags"]))
-    except (ValueError, KeyError, TypeError, AttributeError):
+        tags = {str(name): str(value) for name, value in dict(notice["tags"]).items()}
+        return _JobPosted(UUID(notice["organization_id"]), str(notice["type"]), tags)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

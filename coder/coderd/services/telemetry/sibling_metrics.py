@@ -59,6 +59,7 @@ _MOST = frozenset({"coder_database_away_seconds", "coder_database_shortage"})
 """Families of which the largest value is the server's."""
 _REMOTE, _LOCAL, _ALL = (f"coder_derp_server_clients{kind}" for kind in ("_remote", "_local", ""))
 _log = get_logger("metrics")
+_AWAY = (SiblingAwayError, trio.TooSlowError, trio.BrokenResourceError, OSError)
 
 
 class AgentNode(msgspec.Struct):
@@ -84,7 +85,7 @@ async def ask_siblings(process: ThisProcess) -> list[ProcessMetrics]:
             with trio.fail_after(TIMEOUT):
                 async with await send_message(sibling.socket_path, SiblingMessage("metrics")) as stream:
                     results.append(msgspec.json.decode(await receive_all(stream), type=ProcessMetrics))
-        except (SiblingAwayError, trio.TooSlowError, trio.BrokenResourceError, OSError, msgspec.MsgspecError) as error:
+        except (*_AWAY, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             _log.warn("a process is missing in a scrape", process=sibling.name, error=error)
 
     async with trio.open_nursery() as nursery:

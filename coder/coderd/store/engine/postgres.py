@@ -113,11 +113,24 @@ def put_back(data_path: Path, aside: Path | None) -> None:
             aside.rename(cluster.data)
 
 
+def _has_files(folder: Path) -> bool:
+    """Return whether a folder has content. Raises OSError when it cannot be read, other than because it is missing."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        return next(entries, None) is not None
+    return False
+
+
 async def _initialise(cluster: Cluster, programs: Path, durable: bool) -> None:
     if (cluster.data / "PG_VERSION").exists() and not (cluster.root / "initialising").exists():
         return
     # A mark next to the data distinguishes a partial cluster (the server was killed) from a complete one.
     mark = cluster.root / "initialising"
+    if not mark.exists() and _has_files(cluster.data):
+        raise CoderError(
+            "postgres_failed",
+            f"{cluster.data} has files, but no PG_VERSION",
+            "Restore the missing files from a backup, or move the folder away to begin with an empty database.",
+        )
     os.close(open_file(mark, os.O_WRONLY))
     shutil.rmtree(cluster.data, ignore_errors=True)
     make_folder(cluster.data, cluster.account, 0o700)

@@ -146,8 +146,8 @@ def _external_root(data_path: Path) -> Path:
 
 
 def _read_location(data_path: Path) -> Path | None:
-    with contextlib.suppress(FileNotFoundError):
-        noted = Path((data_path / _NOTE).read_text().strip())
+    with contextlib.suppress(FileNotFoundError, UnicodeDecodeError):
+        noted = Path(read_start(data_path / _NOTE).strip())
         if noted.parent == _SYSTEM_ROOT:
             return noted
     return None
@@ -172,19 +172,31 @@ def make_folder(path: Path, account: Account, mode: int) -> None:
 
 def open_file(path: Path, flags: int) -> int:
     """Return the descriptor of a file in a folder of the account, created if missing, with mode 0600. Root must not
-    follow a link that the account put there. Raises CoderError `postgres_failed`."""
+    follow a link that the account put there, nor wait for a pipe. Raises CoderError `postgres_failed`."""
     try:
-        return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        # A pipe would make the call wait for its other end.
+        handle = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
     except OSError as error:
-        if error.errno == errno.ELOOP:
+        if error.errno in {errno.ELOOP, errno.ENXIO, errno.EISDIR}:
             raise _foreign(path) from error
         raise
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)
+    raise _foreign(path)
+
+
+def read_start(path: Path) -> str:
+    """Return the first 64 KiB of a small file. A pipe in its place is empty: a reader would wait for ever. Raises
+    OSError, and UnicodeDecodeError for what is no text."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        return file.read(1 << 16).decode()
 
 
 def _foreign(path: Path) -> CoderError:
     return CoderError(
         "postgres_failed",
-        f"{path} belongs to another user, or is a link",
+        f"{path} belongs to another user, or is a link or no plain file",
         "Remove it or choose another data directory.",
     )
 

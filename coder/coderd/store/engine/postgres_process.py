@@ -22,14 +22,15 @@ import trio
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.coderd.store.engine.postgres_cluster import Cluster, give_to_owner, open_file
+from coder.base.signal_names import signal_name
+from coder.coderd.store.engine.postgres_cluster import Cluster, give_to_owner, open_file, read_start
 
 _log = get_logger("postgres")
 START_TIMEOUT = 60.0
 """Seconds until a first start counts as failed: crash recovery of a large log takes its time."""
 LEAVE_TIMEOUT = 15.0
 """Seconds to retry while processes of the previous PostgreSQL exit."""
-_STOP_TIMEOUT = 30.0
+_STOP_TIMEOUT, _QUIT_TIMEOUT = 30.0, 10.0
 _PR_SET_PDEATHSIG = 1
 _BELOW = ("DETAIL", "HINT", "CONTEXT", "STATEMENT")
 """Lines that PostgreSQL adds to a message."""
@@ -81,6 +82,7 @@ async def start(
             if adopted is not None:
                 return adopted
         _end_orphans(cluster)
+        _remove_stale_pid_file(cluster)
         process = _spawn(cluster, programs, durable)
         try:
             if await _wait_ready(cluster, process, began, timeout):
@@ -114,7 +116,7 @@ async def wait_until_ended(running: RunningPostgres) -> str:
     if running.process is None:
         return "in an unknown way: an earlier server had started it"
     status = running.process.wait()  # it has exited: this does not block
-    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"with exit status {status}"
+    return f"killed by {signal_name(-status)}" if status < 0 else f"with exit status {status}"
 
 
 def _end_orphans(cluster: Cluster) -> None:
@@ -135,12 +137,9 @@ def _find_orphans(cluster: Cluster) -> list[int]:
     dead."""
     results = []
     for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            # By the directory itself: a container's PostgreSQL may use another one with the same path there.
-            if (entry / "cwd").samefile(cluster.data) and is_alive(int(entry.name)):
-                results.append(int(entry.name))
-        except OSError:
-            continue  # it exited meanwhile, or belongs to another user
+        # By the directory itself: a container's PostgreSQL may use another one with the same path there.
+        if _is_in(cluster, int(entry.name)) and is_alive(int(entry.name)):
+            results.append(int(entry.name))
     return results
 
 
@@ -221,18 +220,41 @@ async def _adopt(cluster: Cluster, pid: int) -> RunningPostgres | None:
     )
 
 
+def is_stopping(cluster: Cluster, running: RunningPostgres) -> bool:
+    """Return whether it says that it shuts down."""
+    return _status(cluster) == (running.pid, "stopping")
+
+
+def interrupt(running: RunningPostgres) -> None:
+    """Ask for a fast shutdown, which ends sessions."""
+    _signal(running, signal.SIGINT)
+    _signal(running, signal.SIGCONT)  # a stopped one would not get it
+
+
 async def stop(running: RunningPostgres) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(running.pid, signal.SIGINT)
+    interrupt(running)
     with trio.move_on_after(_STOP_TIMEOUT):
         # Its end cannot be waited for as an event: an adopted Postgres is not our child.
         while _is_running(running):  # noqa: ASYNC110
             await trio.sleep(0.005)
         return
     _log.error("PostgreSQL did not stop in time and is killed", pid=running.pid)
-    os.kill(running.pid, signal.SIGQUIT)
+    _signal(running, signal.SIGQUIT)
+    with trio.move_on_after(_QUIT_TIMEOUT):
+        while _is_running(running):  # noqa: ASYNC110 - as above
+            await trio.sleep(0.005)
+        return
+    _signal(running, signal.SIGKILL)
     if running.process:
         running.process.wait()
+
+
+def _signal(running: RunningPostgres, number: signal.Signals) -> None:
+    if running.process is not None:
+        running.process.send_signal(number)  # does nothing once it was waited for
+    elif is_alive(running.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(running.pid, number)
 
 
 def _is_running(running: RunningPostgres) -> bool:
@@ -242,22 +264,42 @@ def _is_running(running: RunningPostgres) -> bool:
 def _status(cluster: Cluster) -> tuple[int, str]:
     """Return (pid, state) from postmaster.pid."""
     try:
-        lines = cluster.pid_file.read_text().splitlines()
+        lines = read_start(cluster.pid_file).splitlines()
         return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""
     except (OSError, ValueError, IndexError):
         return 0, ""
 
 
 def running_pid(cluster: Cluster) -> int:
+    """Return the postmaster of this cluster; 0 when it has ended, also when its number was reused, even by another
+    PostgreSQL: adopting that one would stop it with our server."""
     pid, _ = _status(cluster)
-    return pid if pid and is_alive(pid) else 0
+    return pid if pid > 0 and is_alive(pid) and _is_in(cluster, pid) else 0
+
+
+def _is_in(cluster: Cluster, pid: int) -> bool:
+    """Return whether a process works in the data directory, as every process of its PostgreSQL does."""
+    if sys.platform != "linux":
+        return True
+    try:
+        return Path(f"/proc/{pid}/cwd").samefile(cluster.data)
+    except OSError:
+        return False  # it has ended, or is another user's
+
+
+def _remove_stale_pid_file(cluster: Cluster) -> None:
+    """Remove a dead postmaster's file. PostgreSQL itself refuses to start while any process of its user has the number,
+    which is likely in a container: all its processes have one user and small numbers."""
+    pid, _ = _status(cluster)
+    if sys.platform == "linux" and pid and not running_pid(cluster) and not _find_orphans(cluster):
+        cluster.pid_file.unlink(missing_ok=True)
 
 
 def is_alive(pid: int) -> bool:
     """Return whether `pid` is a living postgres; False if the number was reused by another program."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # the latter: larger than any number of a process
         return False
     except PermissionError:
         pass
@@ -271,6 +313,8 @@ def is_alive(pid: int) -> bool:
     return name.startswith("postgres") and rest.split()[0] != "Z"
 
 
+_LOG_END = 1 << 20
+"""Bytes of the log that are searched: PostgreSQL may have written any number."""
 _STARTING = "LOG:  starting PostgreSQL"
 _FATAL = re.compile("(PANIC|FATAL):  (?!the database system is )")
 """What ended it; the other messages of this kind are refusals of clients while it starts or stops."""
@@ -280,7 +324,9 @@ def last_problem(cluster: Cluster) -> str:
     """Return why its last start failed: its last fatal message, without the hints and details below it; without one,
     the last message."""
     try:
-        lines = (cluster.root / "postgres.log").read_text(errors="replace").strip().splitlines()
+        with (cluster.root / "postgres.log").open("rb") as log:
+            log.seek(max(os.fstat(log.fileno()).st_size - _LOG_END, 0))
+            lines = log.read(_LOG_END).decode(errors="replace").strip().splitlines()
     except OSError:
         return "no log"
     messages = [line for line in lines if not any(f"{word}:  " in line for word in _BELOW)]

@@ -13,7 +13,7 @@ from pathlib import Path
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.coderd.store.engine.postgres_cluster import Cluster, is_reachable
+from coder.coderd.store.engine.postgres_cluster import Cluster, is_reachable, read_start
 
 MAJOR = 18
 """Major of the PostgreSQL we ship; new clusters use it, old ones need programs of their own major."""
@@ -61,7 +61,7 @@ def find_client_programs(cluster: Cluster, bin_dir: str) -> Path:
 def _major_of(cluster: Cluster) -> int:
     """Return the major of the cluster, or of a new one."""
     with contextlib.suppress(OSError, ValueError):
-        return int((cluster.data / "PG_VERSION").read_text().strip())
+        return int(read_start(cluster.data / "PG_VERSION").strip())
     return MAJOR
 
 

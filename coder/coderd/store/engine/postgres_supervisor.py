@@ -18,6 +18,8 @@ from coder.base.retry import Backoff
 from coder.coderd.store.engine.postgres_cluster import Cluster
 from coder.coderd.store.engine.postgres_process import (
     RunningPostgres,
+    interrupt,
+    is_stopping,
     last_problem,
     start,
     stop,
@@ -33,6 +35,8 @@ STEADY = 60.0
 """Seconds after which a running PostgreSQL counts as started."""
 FIRST_REST, LONGEST_REST = 1.0, 15.0
 """Seconds before the second try, and maximum before a later one; the first is immediate."""
+STATE_EVERY = 2.0
+"""Seconds between looks at what PostgreSQL says about its state."""
 _RECOVERY_TIMEOUT = 600.0
 """Seconds for crash recovery. Longer than at the first start: an interrupted recovery begins at the same position."""
 _LEAVE_TIMEOUT = 5.0
@@ -62,7 +66,10 @@ class PostgresSupervisor:
         backoff, failures = Backoff(FIRST_REST, LONGEST_REST), 0
         while self._running is not None:
             began = trio.current_time()
-            how = await wait_until_ended(self._running)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._finish_shutdowns, self._running)
+                how = await wait_until_ended(self._running)
+                nursery.cancel_scope.cancel()
             _log.error("PostgreSQL ended by itself and is restarted", pid=self._running.pid, how=how)
             self._running = None
             if trio.current_time() - began >= STEADY:
@@ -80,6 +87,16 @@ class PostgresSupervisor:
                     await trio.sleep(backoff.next_delay())
                 failures += 1
                 await self._try_again(failures)
+
+    async def _finish_shutdowns(self, running: RunningPostgres) -> None:
+        """Hurry a shutdown that another program began, such as a service manager's SIGTERM to every process: PostgreSQL
+        would wait for its clients to leave, and refuse new ones, for as long as our pool keeps its connections."""
+        while True:
+            await trio.sleep(STATE_EVERY)
+            if is_stopping(self._cluster, running):
+                _log.warn("another program stops PostgreSQL: it is stopped at once, to be started again")
+                interrupt(running)
+                return
 
     async def _try_again(self, number: int) -> None:
         try:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from types import SimpleNamespace
+from typing import cast
 from urllib.parse import urlsplit
 
 import pytest
 import trio
+from hypercorn.config import Config
+from hypercorn.protocol.events import Data, Event, Request, Response
+from hypercorn.typing import AppWrapper, ConnectionState, TaskGroup, WorkerContext
 
 from coder.appproxy.http import listener, websocket_bounds
 from coder.appproxy.http.request_bounds import MAX_PARAMETERS, PUBLIC_LIMIT
@@ -151,3 +156,39 @@ def test_only_listening_streams_take_messages() -> None:
             taking[rule.rule.rpartition("/")[2]] = declaration.limit
     assert taking == {"ws": PUBLIC_LIMIT, "dynamic-parameters": LIMIT, "pty": LIMIT}
     assert websocket_bounds.PING > 0
+
+
+@pytest.mark.parametrize("first", ["client", "application"])
+async def test_early_bytes_get_one_answer(first: str) -> None:
+    """The connection and the application answer in different tasks, each while the other one waits to send."""
+    answers: list[int] = []
+
+    async def send(event: Event) -> None:
+        if not isinstance(event, Response):
+            return
+        answers.append(event.status_code)
+        if len(answers) == 1 and first == "client":
+            await stream.app_send({"type": "websocket.close", "code": 1000, "reason": None})
+        elif len(answers) == 1:
+            await stream.handle(Data(1, b"0\r\n\r\n"))
+
+    context = cast("WorkerContext", SimpleNamespace())
+    tasks = cast("TaskGroup", SimpleNamespace(spawn_app=_no_app))
+    stream = websocket_bounds.BoundedWSStream(
+        cast("AppWrapper", None), Config(), context, tasks, False, None, None, send, 1
+    )
+    head = [(b"host", b"x"), (b"upgrade", b"websocket"), (b"connection", b"upgrade"), (b"sec-websocket-version", b"13")]
+    head.append((b"sec-websocket-key", b"AAAAAAAAAAAAAAAAAAAAAA=="))
+    await stream.handle(Request(1, head, "1.1", "GET", b"/", ConnectionState({})))
+    if first == "client":
+        await stream.handle(Data(1, b"0\r\n\r\n"))
+    else:
+        await stream.app_send({"type": "websocket.close", "code": 1000, "reason": None})
+    assert answers == [400 if first == "client" else 403]
+
+
+async def _no_app(*_words: object) -> Callable[[object], Awaitable[None]]:
+    async def put(_message: object) -> None:
+        pass
+
+    return put

@@ -16,6 +16,7 @@ import pytest
 
 PRELUDE = """
 import os, select, signal, time, trio
+from uuid import UUID
 from coder.base.errors import CoderError
 from coder.coderd.processes.children import fork
 from coder.coderd.processes.control import Order, Report
@@ -114,18 +115,18 @@ def test_orders_arrive_and_stop(outcome: Outcome) -> None:
     script = """
 async def run(link):
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(link.follow, lambda order: link.send(Report("got", message=order.lost[0])))
+        nursery.start_soon(link.follow, lambda order: link.send(Report("got", message=str(order.lost[0]))))
         await link.stop_requested.wait()
         nursery.cancel_scope.cancel()
 child = fork("api-1", run, ())
-child.send(Order("siblings", lost=["one"]))
+child.send(Order("siblings", lost=[UUID(int=1)]))
 watch(child, lambda child: child.report is not None)
 print(child.report.kind, child.report.message)
 child.send(Order("stop"))
 watch(child)
 print(child.status)
 """
-    assert outcome(script) == ["got one", "0"]
+    assert outcome(script) == ["got 00000000-0000-0000-0000-000000000001", "0"]
 
 
 def test_lost_supervisor_ends_its_processes(outcome: Outcome) -> None:

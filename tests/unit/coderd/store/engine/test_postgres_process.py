@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+import trio
 
-from coder.coderd.store.engine import postgres_process
-from coder.coderd.store.engine.postgres_cluster import Cluster, cluster_of, find_account
+from coder.base.errors import CoderError
+from coder.coderd.store.engine import postgres, postgres_process
+from coder.coderd.store.engine.postgres_cluster import Account, Cluster, cluster_of, find_account, open_file
 from coder.coderd.store.engine.postgres_process import last_problem
 from tests.kit.agents.scripted_agent import eventually
 
@@ -70,3 +73,49 @@ def test_problem_of_failed_start(tmp_path: Path, lines: list[str], problem: str)
     cluster.root.mkdir(parents=True, exist_ok=True)
     (cluster.root / "postgres.log").write_text("\n".join(lines))
     assert last_problem(cluster) == problem
+
+
+def _cluster(folder: Path) -> Cluster:
+    made = Cluster(folder, folder / "data", folder / "sock", Account(os.geteuid(), os.getegid(), "", False))
+    made.data.mkdir()
+    return made
+
+
+def test_reused_process_id_is_no_postmaster(tmp_path: Path) -> None:
+    """Of another cluster's PostgreSQL, which would be adopted and later stopped, and of any other program."""
+    cluster = _cluster(tmp_path)
+    program = tmp_path / "postgres"
+    shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
+    with subprocess.Popen([program, "600"], cwd="/") as foreign:
+        try:
+            for pid in (foreign.pid, os.getpid(), 1 << 70):
+                cluster.pid_file.write_text(f"{pid}\n{cluster.data}\n1\n5432\n\n\n\nready\n")
+                assert postgres_process.running_pid(cluster) == 0
+                postgres_process._remove_stale_pid_file(cluster)
+                assert not cluster.pid_file.exists()
+        finally:
+            foreign.kill()
+
+
+def test_data_without_version_are_kept(tmp_path: Path) -> None:
+    cluster = _cluster(tmp_path)
+    (cluster.data / "base").mkdir()
+    with pytest.raises(CoderError, match="has files, but no PG_VERSION"):
+        trio.run(postgres._initialise, cluster, tmp_path, False)
+    assert (cluster.data / "base").is_dir()
+
+
+def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
+    cluster = _cluster(tmp_path)
+    for path in (cluster.pid_file, tmp_path / "server.lock"):
+        os.mkfifo(path)
+    assert postgres_process.running_pid(cluster) == 0
+    with pytest.raises(CoderError, match="no plain file"):
+        open_file(tmp_path / "server.lock", os.O_WRONLY)
+
+
+async def test_end_by_signal_without_name() -> None:
+    process = subprocess.Popen(["/bin/sleep", "600"])
+    process.send_signal(40)
+    running = postgres_process.RunningPostgres(process.pid, process)
+    assert await postgres_process.wait_until_ended(running) == "killed by signal 40"
