@@ -16,6 +16,7 @@ from typing import Generic, Protocol, TypeVar
 import trio
 from google.protobuf.message import DecodeError, Message
 
+from coder.base.cut_text import cut
 from coder.base.errors import DATABASE_OUTAGES, CoderError, explain_error, find_outage
 from coder.base.exception_groups import single_failure
 from coder.base.log import STRANGERS_LINES, get_logger
@@ -79,7 +80,7 @@ class CallStream(Generic[Sent, Received]):
                 case drpc.MessageReceived(data):
                     return await decode_request(self._received, data, ANSWER_LIMITS)
                 case drpc.CallFailed(code, text):
-                    raise RpcError(code, text)
+                    raise RpcError(code, cut(text))
                 case drpc.SendingEnded() | drpc.Closed():
                     raise trio.EndOfChannel
                 case None:

@@ -15,6 +15,7 @@ from uuid import UUID
 
 import trio
 
+from coder.base.cut_text import cut
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.domain.network.coordination import HANDSHAKE_ERROR, NodeKind
@@ -241,9 +242,10 @@ class Controller:
 
     async def _receive(self, response: tailnet_pb2.CoordinateResponse) -> None:
         if response.error:
-            _log.warn("the coordinator reports an error", error=response.error)
-            if not response.error.startswith(HANDSHAKE_ERROR):
-                raise RpcClosed(f"coordinator: {response.error}")
+            error = cut(response.error)
+            _log.warn("the coordinator reports an error", error=error)
+            if not error.startswith(HANDSHAKE_ERROR):
+                raise RpcClosed(f"coordinator: {error}")
         ready: list[bytes] = []
         now = trio.current_time()
         for number, update in enumerate(response.peer_updates, 1):

@@ -14,6 +14,8 @@ from coder.rpc.proto import agent_pb2
 from tests.attacks.strangers.agent_server import HostileServer, Script, open_agent
 from tests.attacks.strangers.kinds import sample
 from tests.attacks.strangers.tables import coordination, manifests, rpc
+from tests.attacks.strangers.test_hostile_dials import KINDS as DIALS
+from tests.kit.paths import ROOT
 
 T = TypeVar("T")
 SETTLE, WHOLE_SETTLE = 0.05, 0.5
@@ -40,6 +42,18 @@ def scripts(step: int) -> list[tuple[str, Script]]:
     rows += [(title, Script(answers=value)) for title, value in every(coordination.ANSWERS, step)]
     rows += [(title, Script(maps=value)) for title, value in every({"maps": coordination.STREAMED_MAPS}, step)]
     return rows
+
+
+def test_documented_counts() -> None:
+    counts = {"maps": len(coordination.STREAMED_MAPS)}
+    for groups in (manifests.MANIFESTS, coordination.COORDINATION, coordination.ANSWERS):
+        counts |= {group: len(table) for group, table in groups.items()}
+    rows = [f"| {group} | agent | {count} |" for group, count in counts.items()]
+    rows.append(f"| bytes instead of RPC | agent | {len(rpc.KINDS)} |")
+    rows.append(f"| answers to a dial | agent, provisioner daemon | {len(DIALS)} |")
+    lines = (ROOT / "docs/security.md").read_text().splitlines()
+    assert [row for row in rows if not any(line.startswith(row) for line in lines)] == []
+    assert sum(counts.values()) >= 300
 
 
 async def first_manifest(folder: Path, change: Callable[[agent_pb2.Manifest], None], settle: float) -> str:
