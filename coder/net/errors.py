@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from coder.base.clock import Clock, SystemClock
-from coder.base.cut_text import cut
 from coder.base.errors import CoderError, causes
 from coder.base.json_types import Json
+from coder.base.quoted import cut
 
 
 class NetError(CoderError):

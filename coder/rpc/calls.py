@@ -16,10 +16,10 @@ from typing import Generic, Protocol, TypeVar
 import trio
 from google.protobuf.message import DecodeError, Message
 
-from coder.base.cut_text import cut
 from coder.base.errors import DATABASE_OUTAGES, CoderError, explain_error, find_outage
 from coder.base.exception_groups import single_failure
 from coder.base.log import STRANGERS_LINES, get_logger
+from coder.base.quoted import cut
 from coder.base.threads import QuickLock, in_thread_or_here
 from coder.rpc import drpc
 from coder.rpc.answer_limits import ANSWER_LIMITS

@@ -15,9 +15,9 @@ from uuid import UUID
 
 import trio
 
-from coder.base.cut_text import cut
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
+from coder.base.quoted import cut
 from coder.domain.network.coordination import HANDSHAKE_ERROR, NodeKind
 from coder.mesh.derp_map import DerpMap
 from coder.mesh.description import PeerConfig, SelfInfo
