@@ -66,6 +66,8 @@ LOGS_GRACE = 1.0
 "Seconds a ready workspace delays its ready state until the server has its scripts' last log lines (ours)."
 
 
+MAX_REASON = 300
+"Characters (ours) of a log line about an unexpected answer."
 MAX_TIMINGS = 256
 "Results of scripts kept while there is no connection (ours)."
 
@@ -211,6 +213,10 @@ class AgentRole:
                     _explain(group, self.config)
                     how = "silent" if connection.got_no_answer else _failure_word(group)
                     self.recorder.note("disconnected" if self._served else "dial_failed", how=how)
+                except* Exception as group:
+                    # A defect that an answer of the server uncovers must not end the users' sessions.
+                    log.error("an answer of the server was not expected; redialling", error=_first_line(group))
+                    self.recorder.note("disconnected" if self._served else "dial_failed", how=_failure_word(group))
                 ended, was_served, self._served = trio.current_time(), self._served, False
                 await trio.sleep(delays.after(began, ended, was_served=was_served, requested=requested))
 
@@ -437,6 +443,13 @@ def _explain(group: BaseExceptionGroup[BaseException], config: AgentConfig) -> N
         return
     line = " ".join(explain_error(error, with_hint=False).split())  # a proxy's page has lines
     log.warn("the connection to the server closed; redialling", url=url, error=line)
+
+
+def _first_line(group: BaseExceptionGroup[BaseException]) -> str:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return " ".join(f"{type(error).__name__}: {error}".split())[:MAX_REASON]
 
 
 def _failure_word(group: BaseExceptionGroup[BaseException]) -> str:

@@ -105,7 +105,7 @@ async def _tcp(host: str, port: int, source: str | None = None) -> trio.SocketSt
     """Connect from the local address `source`; that of any interface means: by this family only."""
     try:
         stream = await trio.open_tcp_stream(host, port, happy_eyeballs_delay=0.1, local_address=source)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a zero byte in the host, a label of 64 letters
         raise NetError(
             "unreachable", f"cannot connect to {host}:{port}", "Is the server running, and is the URL right?"
         ) from error

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from coder.base.clock import Clock, SystemClock
 from coder.base.errors import CoderError, causes
 from coder.base.json_types import Json
+from coder.base.quoted import cut
 
 
 class NetError(CoderError):
@@ -149,6 +150,8 @@ def refused_request(method: str, path: str, status: int, body: bytes, retry_afte
     return error
 
 
+MAX_VALIDATIONS = 100
+"Rejected fields (ours) of an answer that are kept."
 LONGEST_RETRY_AFTER = 120.0
 """Seconds: what answers may be a middlebox, and a day would be too long."""
 
@@ -173,6 +176,10 @@ def error_from_body(status: int, body: bytes, retry_after: str = "") -> HttpErro
     return error
 
 
+def _cut_texts(item: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: cut(value) if isinstance(value, str) else value for name, value in item.items()}
+
+
 def _error_from_body(status: int, body: bytes) -> HttpError:
     import json
 
@@ -184,9 +191,11 @@ def _error_from_body(status: int, body: bytes) -> HttpError:
         validations = value.get("validations")
         return HttpError(
             status,
-            value["message"],
-            str(value.get("detail") or ""),
-            [item for item in validations if isinstance(item, dict)] if isinstance(validations, list) else [],
+            cut(value["message"]),
+            cut(str(value.get("detail") or "")),
+            [_cut_texts(item) for item in validations[:MAX_VALIDATIONS] if isinstance(item, dict)]
+            if isinstance(validations, list)
+            else [],
             is_enveloped=True,
         )
     text = body[:200].decode("utf-8", "replace").strip()

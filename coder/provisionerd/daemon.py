@@ -157,9 +157,16 @@ async def _take_jobs(
             nursery.start_soon(_cancel_on_drain, shutdown, nursery.cancel_scope)
             await _report_leftovers(link, config)
             nursery.cancel_scope.cancel()
+    pauses = Backoff(config.retry_first, config.retry_last)
     while not shutdown.draining:
+        asked = trio.current_time()
         acquired = await _acquire(link, config, shutdown)
-        if acquired is not None and acquired.job_id:
+        if acquired is None or not acquired.job_id:
+            # A genuine server has no job after a while; one that says so at once would be asked without end.
+            pauses.record_connection(trio.current_time() - asked)
+            with trio.move_on_after(pauses.next_delay()):
+                await shutdown.wait_draining()
+        else:
             began = trio.current_time()
             with activity.working(acquired.job_id, acquired.provisioner):
                 succeeded = await run_job(acquired, executors, link, config, shutdown)

@@ -48,6 +48,7 @@ class _Node:
 
     id: UUID
     controller: Controller
+    scope: trio.CancelScope
 
 
 class DaemonOverlay:
@@ -85,8 +86,9 @@ class DaemonOverlay:
         assert self._nursery is not None  # noqa: S101 - run() was started first
         ident = UUID(bytes=answer.id)
         if self._node is None or self._node.id != ident:
-            controller = await self._nursery.start(self._run_node, ident, answer)
-            self._node = _Node(ident, controller)
+            if self._node is not None:
+                self._node.scope.cancel()  # a server that assigns ever new ids would fill this process with nodes
+            self._node = await self._nursery.start(self._run_node, ident, answer)
         return self._node.controller
 
     async def _run_node(
@@ -94,7 +96,7 @@ class DaemonOverlay:
         ident: UUID,
         answer: overlay_pb2.JoinResponse,
         *,
-        task_status: trio.TaskStatus[Controller] = trio.TASK_STATUS_IGNORED,
+        task_status: trio.TaskStatus[_Node] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         relay = RelayDialer(self._policy, force_websockets=answer.derp_force_websockets)
         config = NodeConfig(
@@ -105,17 +107,18 @@ class DaemonOverlay:
             direct=False,
         )
         url, number = self._policy.url, node_id(ident)
-        async with (
-            open_node(config) as node,
-            open_controller(node, "destination", number=number, server_url=url, direct=False) as controller,
-        ):
-            _log.debug("joined the overlay", address=str(config.addresses[0]))
-            task_status.started(controller)
-            try:
-                await trio.serve_listeners(self._serve, [node.tcp_listen(HEALTH_PORT)])
-            except Exception as problem:
-                _log.error("the overlay node failed", error=problem)
-                self._node = None  # the next session creates another node
+        with trio.CancelScope() as scope:
+            async with (
+                open_node(config) as node,
+                open_controller(node, "destination", number=number, server_url=url, direct=False) as controller,
+            ):
+                _log.debug("joined the overlay", address=str(config.addresses[0]))
+                task_status.started(_Node(ident, controller, scope))
+                try:
+                    await trio.serve_listeners(self._serve, [node.tcp_listen(HEALTH_PORT)])
+                except Exception as problem:
+                    _log.error("the overlay node failed", error=problem)
+                    self._node = None  # the next session creates another node
 
     async def _serve(self, stream: trio.abc.Stream) -> None:
         """Serve one request per connection. Never raises for a peer's misbehaviour."""

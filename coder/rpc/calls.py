@@ -19,8 +19,10 @@ from google.protobuf.message import DecodeError, Message
 from coder.base.errors import DATABASE_OUTAGES, CoderError, explain_error, find_outage
 from coder.base.exception_groups import single_failure
 from coder.base.log import STRANGERS_LINES, get_logger
+from coder.base.quoted import cut
 from coder.base.threads import QuickLock, in_thread_or_here
 from coder.rpc import drpc
+from coder.rpc.answer_limits import ANSWER_LIMITS
 from coder.rpc.errors import UNAVAILABLE, RpcClosed, RpcError
 from coder.rpc.inbox import BufferedBytes, Inbox
 from coder.rpc.message_limits import MessageLimits
@@ -68,16 +70,17 @@ class CallStream(Generic[Sent, Received]):
         await self._flush()
 
     async def receive(self) -> Received:
-        """Return the next message. Raises trio.EndOfChannel at the clean end, RpcError, RpcClosed."""
+        """Return the next message. Raises trio.EndOfChannel at the clean end, RpcError (also for a message over
+        `ANSWER_LIMITS`), RpcClosed."""
         if not self._invoked:
             await self._flush()
         while True:
             event = await self._next_event()
             match event:
                 case drpc.MessageReceived(data):
-                    return decode(self._received, data)
+                    return await decode_request(self._received, data, ANSWER_LIMITS)
                 case drpc.CallFailed(code, text):
-                    raise RpcError(code, text)
+                    raise RpcError(code, cut(text))
                 case drpc.SendingEnded() | drpc.Closed():
                     raise trio.EndOfChannel
                 case None:

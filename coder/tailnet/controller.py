@@ -17,12 +17,14 @@ import trio
 
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
+from coder.base.quoted import cut
 from coder.domain.network.coordination import HANDSHAKE_ERROR, NodeKind
 from coder.mesh.derp_map import DerpMap
 from coder.mesh.description import PeerConfig, SelfInfo
 from coder.mesh.errors import UnknownPeerError, UnreachableError
 from coder.mesh.keys import PublicKey
 from coder.rpc.calls import CallStream
+from coder.rpc.durations import seconds
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import tailnet_pb2
 from coder.rpc.services import TAILNET
@@ -42,6 +44,14 @@ GRACEFUL_TIMEOUT = 1.0
 DEFAULT_REFRESH = 1800.0
 "Seconds until a resume token is refreshed when the server sets no time."
 
+UPDATES_AT_ONCE = 16
+"Updates of peers (ours) that are applied before other tasks run; each may begin a handshake."
+MAX_OUTBOX = 256
+"Requests (ours) that wait to be sent before no further answer is read."
+MAP_PAUSE = 1.0
+"Seconds (ours) between two relay maps that differ: each is measured and dialled."
+SHORTEST_REFRESH = 1.0
+"Seconds (ours) between refreshes of a resume token, whatever the server asks."
 _RETRY_PAUSE = 0.05
 "Seconds (ours) until a replaced peer is tried again."
 
@@ -85,6 +95,7 @@ class Controller:
         self._requested: set[UUID] = set()
         self._outbox: list[_Request] = []
         self._outbox_filled = trio.Event()
+        self._outbox_sent = trio.Event()
         self._timer_changed = trio.Event()
         self._last_sent = b""
         self._coordinated = False
@@ -176,7 +187,9 @@ class Controller:
                     nursery.start_soon(self._send_outbox, stream)
                     nursery.start_soon(self._watch_self)
                     async for response in stream:
-                        self._receive(response)
+                        await self._receive(response)
+                        while len(self._outbox) > MAX_OUTBOX:  # the coordinator sends and does not read
+                            await self._outbox_sent.wait()
                     nursery.cancel_scope.cancel()
             finally:
                 self._coordinated = False
@@ -200,6 +213,8 @@ class Controller:
             self._outbox_filled = trio.Event()
             while self._outbox:
                 await stream.send(self._outbox.pop(0))
+                self._outbox_sent.set()
+                self._outbox_sent = trio.Event()
 
     async def _watch_self(self) -> None:
         with self._node.self_changed() as changes:
@@ -225,19 +240,23 @@ class Controller:
             self._outbox.append(request)
             self._outbox_filled.set()
 
-    def _receive(self, response: tailnet_pb2.CoordinateResponse) -> None:
+    async def _receive(self, response: tailnet_pb2.CoordinateResponse) -> None:
         if response.error:
-            _log.warn("the coordinator reports an error", error=response.error)
-            if not response.error.startswith(HANDSHAKE_ERROR):
-                raise RpcClosed(f"coordinator: {response.error}")
+            error = cut(response.error)
+            _log.warn("the coordinator reports an error", error=error)
+            if not error.startswith(HANDSHAKE_ERROR):
+                raise RpcClosed(f"coordinator: {error}")
         ready: list[bytes] = []
         now = trio.current_time()
-        for update in response.peer_updates:
+        for number, update in enumerate(response.peer_updates, 1):
+            if number % UPDATES_AT_ONCE == 0:  # an answer has room for thirty thousand
+                await trio.lowlevel.checkpoint()
             for action in self._process_update(update, now):
                 if isinstance(action, ReportReady):
                     ready.append(action.peer.bytes)
                 else:
                     self._apply([action])
+        ready = list(dict.fromkeys(ready))
         if ready:
             self._post(_Request(ready_for_handshake=[_Request.ReadyForHandshake(id=peer) for peer in ready]))
         self._wake_timer()
@@ -286,15 +305,19 @@ class Controller:
             await stream.send(tailnet_pb2.StreamDERPMapsRequest())
             await stream.close_send()
             async for message in stream:
-                self._apply_derp_map(derpmap.from_proto(message))
+                if self._apply_derp_map(derpmap.from_proto(message)):
+                    await trio.sleep(MAP_PAUSE)
         raise RpcClosed("the server ended the stream of relay maps")
 
-    def _apply_derp_map(self, derp_map: DerpMap) -> None:
+    def _apply_derp_map(self, derp_map: DerpMap) -> bool:
+        """Apply a map; return whether it differs from the one before."""
         if self._server_url:
             derp_map = derpmap.with_embedded(derp_map, self._server_url)
-        if derp_map != self._derp_map:
-            self._derp_map = derp_map
-            self._node.set_derp_map(derp_map)
+        if derp_map == self._derp_map:
+            return False
+        self._derp_map = derp_map
+        self._node.set_derp_map(derp_map)
+        return True
 
     async def _refresh_resume_token(self, session: Session) -> None:
         """Refresh the token; a failure ends the refreshing, not the connection."""
@@ -306,8 +329,8 @@ class Controller:
                     tailnet_pb2.RefreshResumeTokenResponse,
                 )
                 self.resume_token = answer.token
-                seconds = answer.refresh_in.ToTimedelta().total_seconds()
-                await trio.sleep(seconds if seconds > 0 else DEFAULT_REFRESH)
+                delay = seconds(answer.refresh_in)
+                await trio.sleep(max(SHORTEST_REFRESH, delay) if delay > 0 else DEFAULT_REFRESH)
         except (RpcError, RpcClosed) as error:
             _log.debug("refreshing the resume token failed", reason=error.message)
 

@@ -30,6 +30,8 @@ _NODE_FIELDS = {
     "can_port_80": "CanPort80",
 }
 "Our field names (also protobuf's) and those of the JSON form."
+REGION_IDS = range(-(1 << 31), 1 << 31)
+"A node's message has 32 bits for its home; a region with another number is left out."
 _ALWAYS = {"Name", "RegionID", "HostName"}
 
 
@@ -99,6 +101,7 @@ def from_proto(message: tailnet_pb2.DERPMap) -> DerpMap:
                 avoid=region.avoid,
             )
             for number, region in sorted(message.regions.items())
+            if region.region_id in REGION_IDS
         },
         region_score=dict(message.home_params.region_score),
     )
@@ -145,7 +148,9 @@ def _from_json(value: Json) -> DerpMap:
     fields = checked_object(value)
     scores = checked_object(checked_object(fields.get("HomeParams")).get("RegionScore"))
     regions = {
-        int(number): _region_from_json(region) for number, region in checked_object(fields.get("Regions")).items()
+        int(number): region
+        for number, value in checked_object(fields.get("Regions")).items()
+        if (region := _region_from_json(value)).region_id in REGION_IDS
     }
     return DerpMap(regions, {int(number): float(_number(scores, number)) for number in scores})
 

@@ -21,6 +21,9 @@ from uuid import UUID
 
 HANDSHAKE_WAIT = 5.0
 "Seconds a source waits for READY_FOR_HANDSHAKE after a NODE."
+MAX_PEERS = 10_240
+"""Peers (ours) that a node remembers. Their number is the coordinator's choice, and each holds keys and timers; further
+ones are ignored until others have left."""
 LOST_TIMEOUT = 900.0
 "Seconds a lost peer stays without a handshake."
 ABANDONED_TIMEOUT = 2700.0
@@ -104,7 +107,7 @@ class Peers:
         if node.preferred_derp == 0:
             return []
         actions = self._replace_lost(peer_id, node)
-        if actions is None:
+        if actions is None or self._is_full(peer_id):
             return []
         peer = self._peers.setdefault(peer_id, _Peer(peer_id))
         peer.lost_at = None
@@ -139,7 +142,12 @@ class Peers:
                 actions.append(Remove(known_node.public_key))  # with the same key its session continues
         return actions
 
+    def _is_full(self, peer_id: UUID) -> bool:
+        return len(self._peers) >= MAX_PEERS and peer_id not in self._peers
+
     def receive_ready(self, peer_id: UUID) -> list[Action]:
+        if self._is_full(peer_id):
+            return []
         peer = self._peers.setdefault(peer_id, _Peer(peer_id))
         peer.ready = True
         return self._install(peer)

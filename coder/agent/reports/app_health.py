@@ -14,10 +14,13 @@ from coder.agent.state import AgentState
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
+from coder.rpc.durations import seconds
 from coder.rpc.proto import agent_pb2
 
 Send = Callable[[agent_pb2.BatchUpdateAppHealthRequest], Awaitable[object]]
 REPORT_INTERVAL = 1.0
+SHORTEST_INTERVAL = 0.1
+"""Seconds (ours). Templates count whole seconds; an interval of a microsecond would be a busy loop."""
 
 
 class AppHealth:
@@ -53,7 +56,7 @@ class AppHealth:
                     await self._changed.wait()
 
     async def _probe_loop(self, app: agent_pb2.WorkspaceApp) -> None:
-        interval = app.healthcheck.interval.ToTimedelta().total_seconds()
+        interval = max(SHORTEST_INTERVAL, seconds(app.healthcheck.interval))
         failures = 0
         while True:
             await trio.sleep(interval)
@@ -72,14 +75,20 @@ class AppHealth:
 
 def _probed(app: agent_pb2.WorkspaceApp) -> bool:
     check = app.healthcheck
-    return bool(check.url and check.threshold > 0 and check.interval.ToTimedelta().total_seconds() > 0)
+    return bool(check.url and check.threshold > 0 and seconds(check.interval) > 0)
 
 
 async def probe(url: str, timeout: float) -> bool:
     """Send one health request. Proxies never apply: the app runs on this machine."""
     from urllib.parse import urlsplit
 
-    parts = urlsplit(url)
+    import h11
+
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:  # brackets without an end, port 99999
+        return False
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     policy = DialPolicy(f"{parts.scheme}://{parts.netloc}", insecure=True, proxies={}, timeout=timeout)
     try:
@@ -87,4 +96,6 @@ async def probe(url: str, timeout: float) -> bool:
             async with HttpClient(policy).stream("GET", target, head_timeout=timeout) as answer:
                 return answer.status < 500
     except (NetError, HttpError, trio.TooSlowError, OSError):
+        return False
+    except (h11.LocalProtocolError, ValueError):  # a space in the path, a label of 64 letters in the host
         return False

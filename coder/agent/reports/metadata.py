@@ -22,6 +22,8 @@ from coder.rpc.proto import agent_pb2
 TICK = 1.0
 MAX_OUTPUT = 10 << 10
 DEFAULT_TIMEOUT = 3.0
+MAX_RUNNING = 64
+"Commands (ours) that run at a time; others wait for their turn."
 
 Description = agent_pb2.WorkspaceAgentMetadata.Description
 Send = Callable[[agent_pb2.BatchUpdateMetadataRequest], Awaitable[object]]
@@ -42,6 +44,7 @@ class MetadataCollector:
         self._results: dict[str, agent_pb2.WorkspaceAgentMetadata.Result] = {}
         self._due: dict[str, float] = {}
         self._running: set[str] = set()
+        self._slots = trio.Semaphore(MAX_RUNNING)
 
     async def loop(self, send: Send) -> None:
         """Collect and report until cancelled; a failing `send` ends it."""
@@ -78,15 +81,16 @@ class MetadataCollector:
         if key in self._running or now < self._due.get(key, 0):
             return
         interval = wire_seconds(description.interval)
-        self._due[key] = now + interval if interval else float("inf")
+        self._due[key] = now + interval if interval > 0 else math.inf
         self._running.add(key)
         nursery.start_soon(self._collect, description, interval)
 
     async def _collect(self, description: Description, interval: float) -> None:
-        timeout = wire_seconds(description.timeout) or interval or DEFAULT_TIMEOUT
+        timeout = next((time for time in (wire_seconds(description.timeout), interval) if time > 0), DEFAULT_TIMEOUT)
         result = agent_pb2.WorkspaceAgentMetadata.Result()
         try:
-            result.value, result.error = await self._run(description.script, timeout)
+            async with self._slots:
+                result.value, result.error = await self._run(description.script, timeout)
         except (OSError, ValueError) as error:  # a zero byte, which no command line can hold
             result.error = f"run cmd: {error}"
         except trio.Cancelled:

@@ -24,6 +24,10 @@ from coder.rpc.session import Session
 log = get_logger("agent")
 Datapoint = agent_pb2.PushResourcesMonitoringUsageRequest.Datapoint
 Configuration = agent_pb2.GetResourcesMonitoringConfigurationResponse
+MAX_VOLUMES = 64
+"Volumes (ours) that are read; each may hold a thread."
+MAX_DATAPOINTS = 1024
+"Readings (ours) in a window: as many as a server accepts, and it has twenty."
 
 
 async def push_loop(session: Session, rest: Callable[[float], Awaitable[None]] = trio.sleep) -> None:
@@ -39,8 +43,11 @@ async def push_loop(session: Session, rest: Callable[[float], Awaitable[None]] =
         log.debug("the server does not monitor resources", error=error)
         return
     volumes = [volume.path for volume in configuration.volumes if volume.enabled]
+    if len(volumes) > MAX_VOLUMES:
+        log.warn("too many volumes to monitor; the first are monitored", volumes=len(volumes), monitored=MAX_VOLUMES)
+        del volumes[MAX_VOLUMES:]
     memory = configuration.HasField("memory") and configuration.memory.enabled
-    size = configuration.config.num_datapoints
+    size = min(configuration.config.num_datapoints, MAX_DATAPOINTS)
     if size <= 0 or not (memory or volumes):
         return
     window: deque[Datapoint] = deque(maxlen=size)

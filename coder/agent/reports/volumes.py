@@ -22,7 +22,7 @@ async def read_volumes(folders: Collection[Path]) -> dict[Path, Usage]:
     usages: dict[Path, Usage] = dict.fromkeys(folders, (None, None))
 
     async def measure(folder: Path) -> None:
-        with trio.move_on_after(DISK_TIMEOUT), suppress(OSError):  # no room for a thread
+        with trio.move_on_after(DISK_TIMEOUT), suppress(OSError, ValueError):  # no room for a thread; a zero byte
             usages[folder] = await on_disk(disk_usage, folder, limiter=_THREADS.of(folder))
 
     async with trio.open_nursery() as nursery:

@@ -228,7 +228,7 @@ async def _message_of_the_day(home: Path, path: Path) -> bytes:
 def _read_message(home: Path, path: Path) -> bytes:
     try:
         return b"" if (home / ".hushlogin").exists() else read_regular(path, 64 << 10)
-    except OSError:
+    except (OSError, ValueError):  # a zero byte, which no path can hold
         return b""
 
 

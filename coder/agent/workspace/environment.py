@@ -29,6 +29,8 @@ WORKSPACE_VARIABLES = (
 _PRIVATE_VARIABLES = ("CODER_AGENT_TOKEN", "CODER_AGENT_AUTH", "CODER_SESSION_TOKEN", "CODER_SELF")
 """Variables of this process that commands do not inherit. CODER_SELF would make another copy of this program take
 itself for the agent's file."""
+MAX_EXPANDED = 8 << 20
+"Characters (ours) of a template's variables together; Linux gives a process six megabytes at most."
 ID_SIZE = 16
 "Bytes of a UUID; an older server sends none."
 
@@ -38,9 +40,17 @@ def find_identity() -> Identity:
     return Identity(*system.find_user())
 
 
-def expand(text: str, env: Mapping[str, str]) -> str:
-    """Replace `$NAME` and `${NAME}`; unknown names become empty, as in a shell."""
-    return _VARIABLE.sub(lambda match: env.get(match[1] if match[1] is not None else match[2], ""), text)
+def expand(text: str, env: Mapping[str, str], limit: int = MAX_EXPANDED) -> str:
+    """Replace `$NAME` and `${NAME}`; unknown names become empty, as in a shell. A result of more than `limit`
+    characters becomes empty: thirty variables that double each other would take a gigabyte."""
+    pieces, end, size = list[str](), 0, 0
+    for match in _VARIABLE.finditer(text):
+        piece = text[end : match.start()] + env.get(match[1] if match[1] is not None else match[2], "")
+        pieces.append(piece)
+        end, size = match.end(), size + len(piece)
+        if size > limit:
+            return ""
+    return "".join(pieces) + text[end:] if size + len(text) - end <= limit else ""
 
 
 def expand_directory(text: str, identity: Identity, env: Mapping[str, str]) -> Path:
@@ -113,8 +123,10 @@ def _without_secrets(state: AgentState, session: Mapping[str, str] | None) -> di
     env |= inherited
     env |= {name: value for name, value in (session or {}).items() if name not in SESSION_VARIABLES}
     if manifest is not None:
+        left = MAX_EXPANDED
         for name, value in manifest.environment_variables.items():
-            env[name] = expand(value, env)
+            env[name] = expand(value, env, left)
+            left -= len(env[name])
     return env
 
 

@@ -107,7 +107,7 @@ class ScriptLog:
         if limit.cancelled_caught:
             self._abandon(OSError("its disk does not answer"))
 
-    def _abandon(self, error: OSError) -> None:
+    def _abandon(self, error: OSError | ValueError) -> None:
         if not self._is_closed:
             log.warn("a script's log file is given up", path=self._path, error=error)
         self._file, self._queued, self._is_closed = None, [], True
@@ -127,14 +127,14 @@ class ScriptLog:
                 self._size -= sum(map(len, pieces))
                 notified, self._written = self._written, trio.Event()
                 notified.set()
-        except OSError as error:
+        except (OSError, ValueError) as error:  # a zero byte, which no path can hold
             self._abandon(error)
 
     async def _open(self) -> _File:
         limiter = _THREADS.of(self._path.parent)
         try:
             return await on_disk(_open, self._path, limiter=limiter)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             if self._fallback is None:
                 raise
             path = await on_disk(self._fallback, limiter=limiter)

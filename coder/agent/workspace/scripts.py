@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import uuid
@@ -24,9 +25,11 @@ from coder.agent.workspace.logs import LogQueue
 from coder.agent.workspace.script_directories import ScriptDirectories
 from coder.agent.workspace.script_log import ScriptLog, script_log
 from coder.base.errors import explain_error
+from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.base.threads import NoThreadError
 from coder.domain.foundation.cron import CronError
+from coder.rpc.durations import seconds
 from coder.rpc.proto import agent_pb2
 
 log = get_logger("agent.scripts")
@@ -137,7 +140,7 @@ class ScriptRunner:
         """Run one script to its end. Failures are results, never exceptions."""
         started = datetime.now(UTC)
         try:
-            with self._state.activity.of("scripts"):
+            with self._state.activity.of("scripts"), single_failure():
                 code, status = await self._execute(script)
         except (OSError, ValueError) as error:  # a zero byte, which no command line can hold
             self._queue.add(script.log_source_id, f"script could not be started: {error}", agent_pb2.Log.ERROR)
@@ -158,7 +161,7 @@ class ScriptRunner:
         directories = await self._script_directories(script)
         env = environment.command_environment(self._state) | directories
         argv = environment.command_line(self._state.identity, script.script or "true")
-        timeout = script.timeout.ToTimedelta().total_seconds() or float("inf")
+        timeout = seconds(script.timeout)
         async with script_log(
             self._log_path(script), fallback=partial(self._directories.log, _log_name(script))
         ) as out:
@@ -171,7 +174,7 @@ class ScriptRunner:
                 cwd=await workdir(self._state),
                 **system.START,
             )
-            return await self._follow(script, process, out, timeout)
+            return await self._follow(script, process, out, timeout if timeout > 0 else math.inf)
 
     async def _script_directories(self, script: Script) -> dict[str, str]:
         """Return the variables that name the script's directories; none when they cannot be created. Raises

@@ -32,7 +32,7 @@ async def write_secret_files(state: AgentState, manifest: agent_pb2.Manifest) ->
                     await on_disk(_write, path, secret.value, limiter=_THREADS.of(path.parent))
             except trio.TooSlowError:
                 log.error("the disk of a secret's file does not answer", path=path)
-            except OSError as error:
+            except (OSError, ValueError) as error:  # a zero byte, which no path can hold
                 log.error("cannot write a secret's file", path=path, error=error)
 
 

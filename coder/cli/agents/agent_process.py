@@ -26,6 +26,7 @@ from coder.base.errors import CoderError
 from coder.base.host import lift_terraform_limits
 from coder.base.open_files import raise_open_files
 from coder.base.quoted import quoted
+from coder.base.retry import Backoff
 from coder.base.secret import Secret
 from coder.base.threads import run_trio
 from coder.cli.agents.credentials import require_token, require_url
@@ -41,6 +42,10 @@ SCRIPT_FOLDER_VARIABLE = "CODER_AGENT_REMOVE_PROGRAM"
 (`domain/agents/init_scripts.py`)."""
 _SCRIPT_FOLDER = re.compile(r"\.?coder\.[\w.]{6,}")
 "Prefix of that folder's name; mktemp on macOS appends more characters."
+
+
+FIRST_RESTART, LAST_RESTART = 0.1, 60.0
+"Seconds (ours) before the agent of a claimed workspace starts for its new owner, and at most when that repeats."
 
 
 def run_agent(invocation: Invocation[AgentOptions]) -> int:
@@ -98,15 +103,15 @@ def _handle_inherited_ignored_signals() -> tuple[signal.Signals, ...]:
 
 async def _main(config: AgentConfig, handover: Handover | None) -> Handover | None:
     """Run the agent. Return the handover to a newer program in this process; None if the agent ended."""
-    agent, stopping = AgentRole(config, handover), False
+    agent, stopping = AgentRole(config, handover), trio.Event()
+    pauses = Backoff(FIRST_RESTART, LAST_RESTART)
 
     async def watch_signals(*, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        nonlocal stopping
         with trio.open_signal_receiver(*ENDING) as signals:
             release()
             task_status.started()
             async for _ in signals:
-                stopping = True
+                stopping.set()
                 agent.stop()
                 break
             async for _ in signals:
@@ -115,14 +120,19 @@ async def _main(config: AgentConfig, handover: Handover | None) -> Handover | No
     async with trio.open_nursery() as nursery:
         await nursery.start(watch_signals)
         while True:
+            began = trio.current_time()
             claimed = await agent.run()
             if claimed:
+                if trio.current_time() - began > LAST_RESTART:
+                    pauses.reset()
+                with trio.move_on_after(pauses.next_delay()):  # a workspace is claimed once; a server may repeat it
+                    await stopping.wait()
                 agent = AgentRole(config)  # the workspace has a new owner
-            elif agent.handover is not None and stopping:
+            elif agent.handover is not None and stopping.is_set():
                 agent = AgentRole(config, agent.handover)  # too late to stop: the new program runs the stop scripts
             else:
                 break
-            if stopping:
+            if stopping.is_set():
                 agent.stop()
         if agent.handover is not None:
             hold()  # for the new program, until its receiver is open

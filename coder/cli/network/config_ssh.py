@@ -6,6 +6,7 @@ The text between the two marker lines is replaced; the rest of the file is never
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -32,6 +33,13 @@ END = "# ------------END-CODER------------"
 OPTIONS_MARK = "# Last config-ssh options:"
 FIXED = ("ConnectTimeout=0", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel ERROR")
 _SERVER_SETTING = "the server's settings"
+_RUNNING = frozenset(
+    "host include knownhostscommand localcommand match permitlocalcommand pkcs11provider proxycommand proxyjump "
+    "securitykeyprovider xauthlocation".split()
+)
+"""Settings (ssh_config(5)) that ssh takes from the user only: with them a server could run programs on the machine of
+everybody who calls `ssh`."""
+_HOST_PART = re.compile(r"[A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +132,23 @@ def _host_names(client: BlockingClient) -> list[str]:
         agents = [agent.name for resource in workspace.latest_build.resources for agent in resource.agents or ()]
         host_names.append(workspace.name)
         host_names += [f"{workspace.name}.{agent}" for agent in agents] if len(agents) > 1 else []
-    return sorted(host_names)
+    return sorted(map(_plain, host_names))
 
 
 def _prefix(options: HostOptions, server: SSHConfigResponse) -> str:
-    return options.prefix or server.hostname_prefix
+    return options.prefix or _plain(server.hostname_prefix)
 
 
 def _suffix(options: HostOptions, server: SSHConfigResponse) -> str:
-    return (options.suffix or server.hostname_suffix).lstrip(".")
+    return (options.suffix or _plain(server.hostname_suffix)).lstrip(".")
+
+
+def _plain(text: str) -> str:
+    """Return a part of a host name from the server. ProxyCommand is a line for a shell: any other letter could start a
+    program, now or at the next `ssh`. Raises CoderError."""
+    if not _HOST_PART.fullmatch(text):
+        raise CoderError("ssh_config", f"the server's host name {quoted(text[:80])} cannot be written for ssh")
+    return text
 
 
 def _block(
@@ -181,12 +197,18 @@ def _host(hosts: str, settings: list[str], proxy: str) -> list[str]:
 
 
 def _with_values(settings: Mapping[str, str]) -> list[str]:
-    """Drop settings without a value. An upstream server passes on any text of its administrator, and ssh would reject
-    the whole file, also for other hosts, because of a keyword without a value."""
+    """Drop settings without a value, and those that start programs or begin another host's section.
+
+    An upstream server passes on any text of its administrator, and ssh would reject the whole file, also for other
+    hosts, because of a keyword without a value."""
     for name in (name for name, value in settings.items() if not value.strip()):
         _setting(f"{name} value", _SERVER_SETTING)  # an invalid name is rejected without printing it
         say(f"warning: the server's setting {quoted(name)} has no value and is skipped")
-    return [f"{name} {value}" for name, value in settings.items() if value.strip()]
+    running = [name for name in settings if name.strip().lower() in _RUNNING]
+    for name in running:
+        say(f"warning: the server's setting {quoted(name)} could start programs here and is skipped")
+        say("  Add it with --ssh-option if you want it.")
+    return [f"{name} {value}" for name, value in settings.items() if value.strip() and name not in running]
 
 
 def _setting(line: str, whose: str) -> str:

@@ -70,6 +70,7 @@ def _add(invocation: Invocation[WireguardAddOptions]) -> int:
     created, raw = read(answer, CreateWireguardClientResponse), {**as_object(answer.json())}
     if server.enabled:
         created.server, raw["server"] = server, raw_server  # resolved before the client was created
+    _check_texts(created)
     text = config_text(created, key)
     if invocation.options.output == "json":
         print_json({**raw, "config": text})
@@ -142,6 +143,19 @@ def config_text(created: CreateWireguardClientResponse, key: object) -> str:
         *(f"AllowedIPs = {network}" for network in limited or server.allowed_ips),
     ]
     return "\n".join([*lines, ""])
+
+
+def _check_texts(created: CreateWireguardClientResponse) -> None:
+    """Raise CoderError when a text of the server would add a line: wg-quick runs `PostUp` as root."""
+    client = created.client
+    texts = [client.name, client.username, client.address, *created.server.allowed_ips]
+    texts += [text for target in client.targets for text in (target.address, _target_name(target))]
+    if not all(text.isprintable() for text in texts):
+        raise CoderError(
+            "wireguard_server",
+            "the server's answer cannot be written as a WireGuard configuration: it has control characters",
+            f"Remove the client {quoted(client.name)}, and ask an administrator.",
+        )
 
 
 def _target_name(target: WireguardTarget) -> str:

@@ -172,6 +172,12 @@ def _named(kind: str, scanned: CommandLine) -> list[str]:
     values = [(option, value) for option, value, _ in scanned.flags if option is not None and value is not None]
     flags = [f"--{option.flag}={value}" for option, value in values if option in GLOBAL_OPTIONS]
     try:
-        return names_of_kind(kind, parse(WORDS, flags, process_environment()), scanned.args)
+        names = names_of_kind(kind, parse(WORDS, flags, process_environment()), scanned.args)
     except CoderError:
         return []  # flags or variables that are invalid for any command
+    return [name for name in names if _is_word(name)]
+
+
+def _is_word(name: str) -> bool:
+    """Return whether a name is one word of a shell. Bash inserts a completion as it is, and would run its `$(…)`."""
+    return not name.startswith("-") and all(letter.isalnum() or letter in "-_./@:+,=%~" for letter in name)

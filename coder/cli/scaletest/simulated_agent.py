@@ -29,6 +29,7 @@ from coder.mesh.relay import hold_link
 from coder.net.errors import requested_delay
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
+from coder.rpc.durations import seconds
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2, tailnet_pb2
 from coder.rpc.services import AGENT, AGENT_REPORTS, TAILNET
@@ -191,7 +192,7 @@ class SimulatedAgent:
             return await session.call(method, request, agent_pb2.UpdateStatsResponse)
 
         while True:
-            await trio.sleep(max(1.0, answer.report_interval.ToTimedelta().total_seconds()))
+            await trio.sleep(max(1.0, seconds(answer.report_interval)))
             answer = await self._counted(report_stats) or answer
 
     async def _send_vitals(self, session: Session) -> None:

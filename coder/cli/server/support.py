@@ -169,7 +169,7 @@ def _collect_workspace(bundle: _Bundle, prefix: str, workspace: Workspace, agent
     for resource in build.resources:
         for agent in resource.agents or []:
             if agent_name in {"", agent.name}:
-                _collect_agent(bundle, f"{prefix}agent/{agent.name}", agent.id)
+                _collect_agent(bundle, f"{prefix}agent/{quote(agent.name, safe='')}", agent.id)
 
 
 def _collect_agent(bundle: _Bundle, folder: str, agent_id: UUID) -> None:

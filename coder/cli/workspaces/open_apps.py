@@ -94,7 +94,7 @@ def _app(invocation: Invocation[OpenAppOptions]) -> int:
     region = _region(regions, invocation.options.region)
     url = _app_url(region, workspace, agent, app)
     # Another user can have written the address, and its handler can run programs and read files.
-    if app.external and (problem := explain_address(url)):
+    if problem := explain_address(url) if app.external else _explain_own_address(url):
         raise CoderError("no_link", f'the address of "{slug}" {problem}: {url}')
     say(f"Opening {url}")
     if not invocation.globals.no_open and not _open(url):
@@ -121,6 +121,11 @@ def _app_url(region: Region, workspace: Workspace, agent: WorkspaceAgent, app: W
         scheme = base.partition("://")[0]
         return f"{scheme}://{region.wildcard_hostname.replace('*', app.subdomain_name, 1)}/"
     return f"{base}/@{workspace.owner_name}/{workspace.name}.{agent.name}/apps/{app.slug}/"
+
+
+def _explain_own_address(url: str) -> str:
+    """Return why the server's address of an application is none of a page; "" when it is."""
+    return "" if url.startswith(("http://", "https://")) else "must be of the scheme http or https"
 
 
 def _open(address: str) -> bool:

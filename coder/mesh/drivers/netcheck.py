@@ -32,6 +32,8 @@ from coder.mesh.drivers.stun import StunRound
 from coder.mesh.drivers.transport import LatencyProbe
 
 PROBE_TIMEOUT = 5.0
+MAX_PROBES = 64
+"""Ours: regions measured at a time. Each takes a descriptor, and the map comes from a server."""
 CLOCK_TICK = 5.0
 MIN_SLEEP = 20.0
 """Seconds by which the boot clock must be ahead of ours to mean sleep, not a busy machine."""
@@ -155,11 +157,13 @@ class Netcheck:
 
     async def _measure(self, probe: LatencyProbe) -> dict[int, float]:
         latencies: dict[int, float] = {}
+        slots = trio.Semaphore(MAX_PROBES)
 
         async def measure(region: DerpRegion) -> None:
             try:
                 nodes = region.relay_nodes()
-                latencies[region.region_id] = await first_to_answer(nodes, lambda node: probe(region, node))
+                async with slots:
+                    latencies[region.region_id] = await first_to_answer(nodes, lambda node: probe(region, node))
             except Exception:  # the probe is injected, and a region that does not answer is simply not near
                 return
 

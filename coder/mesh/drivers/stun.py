@@ -81,7 +81,7 @@ async def resolve(host: str, port: int, families: Iterable[socket.AddressFamily]
     for family in families:
         try:
             infos = await trio.socket.getaddrinfo(host, port, family=family, type=socket.SOCK_DGRAM)
-        except (OSError, UnicodeError):
+        except (OSError, ValueError):  # a zero byte, or a label of 64 letters
             continue
         if infos:
             resolved.append((str(infos[0][4][0]), port))

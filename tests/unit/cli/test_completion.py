@@ -151,3 +151,16 @@ async def test_other_lines_are_unchanged(tmp_path: Path) -> None:
     result = await run_cli(["completion", "-s", "bash"], home=tmp_path)
     assert result.code == 1 and "is not encoded in UTF-8" in result.stderr
     assert rc.read_bytes() == "# from Windows\n".encode("utf-16")
+
+
+async def test_names_that_a_shell_would_run_are_not_offered(tmp_path: Path) -> None:
+    names = ["$(touch x)", "a;b", "`x`", "a b", "--yes", "a\nb", "fine-1.x", "grün"]
+
+    def answer(_method: str, _path: str) -> bytes:
+        return reply(json.dumps([{"name": name} for name in names]))
+
+    with odd_server() as server:
+        server.answer = answer
+        env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x"}
+        result = await run_cli(["completion", "words", "--", "templates", "edit", ""], home=tmp_path, env=env)
+    assert result.stdout.splitlines() == ["fine-1.x", "grün"]

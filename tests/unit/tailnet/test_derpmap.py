@@ -62,3 +62,14 @@ def test_embedded_relay_uses_server_address(url: str, host: str, port: int, plai
     node = derpmap.with_embedded(MAP, url).regions[999].nodes[0]
     assert (node.host_name, node.derp_port, node.force_http) == (host, port, plain)
     assert derpmap.with_embedded(MAP, url).regions[7] == MAP.regions[7]
+
+
+@pytest.mark.parametrize("number", [1 << 31, (1 << 63) - 1, -(1 << 31) - 1])
+def test_region_that_no_node_can_have_as_home_is_left_out(number: int) -> None:
+    message = tailnet_pb2.DERPMap()
+    message.regions[number].region_id = number
+    message.regions[number].nodes.add(name="n", host_name="h")
+    message.regions[5].region_id = 5
+    assert list(derpmap.from_proto(message).regions) == [5]
+    document: Any = {"Regions": {str(number): {"RegionID": number, "RegionCode": "", "RegionName": "", "Nodes": []}}}
+    assert derpmap.from_json(document).regions == {}

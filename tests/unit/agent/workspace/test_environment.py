@@ -21,7 +21,7 @@ from coder.agent.network.reconnecting_pty import PtyService
 from coder.agent.reports.metadata import MetadataCollector
 from coder.agent.ssh.server import SshService
 from coder.agent.state import AgentState
-from coder.agent.workspace.environment import find_identity
+from coder.agent.workspace.environment import expand, find_identity
 from coder.agent.workspace.logs import LogQueue
 from coder.agent.workspace.processes import Processes
 from coder.agent.workspace.scripts import ScriptRunner, Stage
@@ -241,3 +241,10 @@ async def test_old_server_sends_no_workspace_id(workspace: Workspace) -> None:
     assert workspace.state.manifest is not None
     workspace.state.manifest.workspace_id = b""
     assert "CODER_WORKSPACE_ID" not in await environment_in(workspace, "session")
+
+
+def test_expansion_is_bounded() -> None:
+    assert expand("$A$A", {"A": "x" * 10}, 20) == "x" * 20
+    assert expand("$A$A", {"A": "x" * 10}, 19) == ""
+    assert expand("$A" * 1_000_000, {"A": "x" * 1_000_000}) == ""
+    assert expand("y" * 30, {}, 20) == ""

@@ -152,3 +152,34 @@ async def test_server_setting_without_value_is_skipped(value: str, server: OddSe
     assert "ForwardAgent" in done.stderr and "has no value" in done.stderr
     written = (tmp_path / "config").read_text()
     assert "ForwardAgent" not in written and "\tServerAliveInterval 30\n" in written
+
+
+HOSTILE = ["x;touch /tmp/x;", "$(touch x)", "`x`", "a\nProxyCommand x", 'a" !exec "x', "a b", "a%h", "*", "a'"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("field", ["hostname_prefix", "hostname_suffix"])
+async def test_host_names_for_shell_are_rejected(field: str, text: str, server: OddServer, tmp_path: Path) -> None:
+    """A shell reads ProxyCommand, at every later `ssh`."""
+    values = {**SERVER, field: text}
+    server.answer = lambda _method, path: reply(json.dumps(values if path.endswith("/deployment/ssh") else WORKSPACES))
+    done = await config_ssh(server, tmp_path, "-y")
+    assert done.code == 1 and "cannot be written for ssh" in done.stderr
+    assert not (tmp_path / "config").exists()
+
+
+async def test_workspace_name_with_line_is_rejected(server: OddServer, tmp_path: Path) -> None:
+    names = {"workspaces": [workspace(0, "one\n\tProxyCommand x", None)]}
+    server.answer = lambda _method, path: reply(json.dumps(SERVER if path.endswith("/deployment/ssh") else names))
+    done = await config_ssh(server, tmp_path, "-y", "--no-wildcard")
+    assert done.code == 1 and not (tmp_path / "config").exists()
+
+
+@pytest.mark.parametrize("name", ["ProxyCommand", "localcommand", "Match", "HOST", "KnownHostsCommand", "Include"])
+async def test_server_setting_that_starts_programs_is_skipped(name: str, server: OddServer, tmp_path: Path) -> None:
+    _says(server, {name: "touch-x", "ServerAliveInterval": "30"})
+    done = await config_ssh(server, tmp_path, "-y")
+    assert done.code == 0, done.stderr
+    assert name in done.stderr and "could start programs" in done.stderr
+    written = (tmp_path / "config").read_text()
+    assert "touch-x" not in written and "\tServerAliveInterval 30\n" in written

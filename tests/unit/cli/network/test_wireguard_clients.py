@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from io import StringIO
 from pathlib import Path
 
+import pytest
 from wireguard_tools import WireguardConfig
 
 from coder.coderd.services.wireguard.wireguard_service import gateway_of
 from tests.kit.programs.command_line import Result, run_cli
 from tests.kit.server.server_in_process import World, running_coderd
+from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 
 async def add(world: World, home: Path, name: str, *flags: str) -> Result:
@@ -54,3 +57,53 @@ async def test_disabled_server_error(tmp_path: Path) -> None:
     async with running_coderd(first_user=True) as world:
         done = await add(world, tmp_path, "phone")
         assert done.code == 1 and "serves no plain WireGuard clients" in done.stderr
+
+
+IDENT = "6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a10"
+KEY = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"client": {"name": "x\nPostUp = touch /tmp/x"}},
+        {"client": {"username": "x\rPostUp = x"}},
+        {"client": {"address": "fd7a::1\nPostUp = x"}},
+        {"server": {"allowed_ips": ["fd7a::/48\nPostUp = x"]}},
+        {"target": {"agent_name": "x\u2028PostUp = x"}},
+        {"target": {"address": "fd7a::2\nPostUp = x"}},
+    ],
+)
+async def test_lines_of_server_are_rejected(change: dict[str, dict[str, object]], tmp_path: Path) -> None:
+    """wg-quick runs PostUp as root."""
+    enabled = {"enabled": True, "endpoint": "127.0.0.1:1", "public_key": KEY, "mtu": 1280, "persistent_keepalive": 25}
+    server = {**enabled, "allowed_ips": ["fd7a::/48"], **change.get("server", {})}
+    ids = {"workspace_id": IDENT, "agent_id": IDENT, "workspace_name": "w", "owner_name": "o", "agent_name": "a"}
+    target = {**ids, "address": "fd7a::2", **change.get("target", {})}
+    created = {
+        "id": IDENT,
+        "user_id": IDENT,
+        "username": "u",
+        "name": "phone",
+        "public_key": KEY,
+        "address": "fd7a::1",
+        "created_at": "2026-01-01T00:00:00Z",
+        "expires_at": None,
+        "workspace_ids": None,
+        "status": "active",
+        "last_handshake_at": None,
+        "endpoint": "",
+        "rx_bytes": 0,
+        "tx_bytes": 0,
+        "targets": [target],
+        **change.get("client", {}),
+    }
+    with odd_server() as odd:
+        odd.answer = lambda method, _path: reply(
+            json.dumps(server if method == "GET" else {"client": created, "server": server})
+        )
+        env = {"CODER_URL": odd.url, "CODER_SESSION_TOKEN": "x"}
+        words = ["wireguard", "add", "phone", "--no-qr", "--file", str(tmp_path / "wg.conf")]
+        done = await run_cli(words, home=tmp_path, env=env)
+    assert done.code == 1 and "control characters" in done.stderr, done.stderr
+    assert not (tmp_path / "wg.conf").exists()
