@@ -37,14 +37,24 @@ class _Waiting(Generic[Item, Result]):
 class Batch(Generic[Item, Result]):
     """Items that wait for their common transaction.
 
-    An item that arrives after a pause is written immediately, later ones at most once per `SPACING`. `write` returns
-    one result for each item, in order. When it fails for several items, each is written alone, so that an item that
-    cannot be written fails no other.
+    An item that arrives after a pause is written immediately, later ones at most once per `SPACING` times `spacing`.
+    `write` returns one result for each item, in order. When it fails for several items, each is written alone, so that
+    an item that cannot be written fails no other.
     """
 
-    def __init__(self, ctx: Context, write: Callable[[Tx, Sequence[Item]], Awaitable[Sequence[Result]]]) -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        write: Callable[[Tx, Sequence[Item]], Awaitable[Sequence[Result]]],
+        *,
+        spacing: float = 1.0,
+        max_items: int = MAX_ITEMS,
+    ) -> None:
         self._ctx = ctx
         self._write = write
+        self._spacing = spacing
+        "In units of `SPACING`."
+        self._max_items = max_items
         self._waiting: list[_Waiting[Item, Result]] = []
         self._running = False
         self._next_start = 0.0
@@ -65,8 +75,8 @@ class Batch(Generic[Item, Result]):
         try:
             while self._waiting:
                 await trio.sleep_until(self._next_start)
-                self._next_start = trio.current_time() + SPACING
-                batch, self._waiting = self._waiting[:MAX_ITEMS], self._waiting[MAX_ITEMS:]
+                self._next_start = trio.current_time() + SPACING * self._spacing
+                batch, self._waiting = self._waiting[: self._max_items], self._waiting[self._max_items :]
                 await self._write_all(batch)
         finally:
             self._running = False
