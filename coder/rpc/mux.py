@@ -75,6 +75,8 @@ class Mux:
         self._output_ready = trio.Event()
         self._drained = trio.Event()
         self._may_open = trio.Event()
+        self._watch = trio.Event()
+        "Set when a stream begins to wait for the peer."
         self._closed = trio.Event()
         self._yielded_at = 0
         self._write_scope = trio.CancelScope(shield=True)
@@ -101,6 +103,7 @@ class Mux:
             raise RpcClosed(self.reason or "the peer accepts no further calls")
         stream = MuxStream(self, self._yamux.open_stream())
         self._streams[stream.id] = stream
+        self._watch.set()
         return stream
 
     async def accept(self) -> MuxStream:
@@ -214,6 +217,7 @@ class Mux:
         self._yamux.close_sending(stream.id)
         if self._yamux.is_live(stream.id):
             self._half_closed.setdefault(stream.id, trio.current_time() + CLOSE_TIMEOUT)
+            self._watch.set()
             if len(self._half_closed) > MAX_HALF_CLOSED:
                 self._reset(next(iter(self._half_closed)))
         else:
@@ -358,6 +362,11 @@ class Mux:
         long."""
         opened_at: dict[int, float] = {}
         while not self._closed.is_set():
+            if not self._half_closed and not any(map(self._awaits_acknowledgement, self._streams.values())):
+                # Nothing can be overdue earlier than this.
+                opened_at.clear()
+                self._watch = trio.Event()
+                await self._watch.wait()
             await trio.sleep(5.0)
             now = trio.current_time()
             pending = {stream.id for stream in self._streams.values() if self._awaits_acknowledgement(stream)}

@@ -6,10 +6,11 @@ Thousands of agents report at the same intervals. A transaction of its own for e
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import trio
+from outcome import Error, Outcome, Value
 
 from coder.coderd.store.engine.availability import DatabaseAwayError
 
@@ -29,9 +30,7 @@ MAX_ITEMS = 1000
 @dataclass(slots=True)
 class _Waiting(Generic[Item, Result]):
     item: Item
-    done: trio.Event = field(default_factory=trio.Event)
-    result: Result | None = None
-    error: Exception | None = None
+    finish: Callable[[Outcome[Result]], None]
 
 
 class Batch(Generic[Item, Result]):
@@ -61,15 +60,24 @@ class Batch(Generic[Item, Result]):
 
     async def add(self, item: Item) -> Result:
         """Write `item` with the next batch and return its result. Raises what the transaction raised."""
-        waiting: _Waiting[Item, Result] = _Waiting(item)
-        self._waiting.append(waiting)
+        done = trio.Event()
+        outcomes: list[Outcome[Result]] = []
+
+        def finish(outcome: Outcome[Result]) -> None:
+            outcomes.append(outcome)
+            done.set()
+
+        self.submit(item, finish)
+        await done.wait()
+        return outcomes.pop().unwrap()
+
+    def submit(self, item: Item, finish: Callable[[Outcome[Result]], None]) -> None:
+        """Write `item` with the next batch without waiting: `finish` gets its result, or what the transaction raised.
+        `finish` must not raise."""
+        self._waiting.append(_Waiting(item, finish))
         if not self._running:
             self._running = True
             self._ctx.nursery.start_soon(self._run)
-        await waiting.done.wait()
-        if waiting.error is not None:
-            raise waiting.error
-        return waiting.result  # type: ignore[return-value]
 
     async def _run(self) -> None:
         try:
@@ -94,13 +102,11 @@ class Batch(Generic[Item, Result]):
                 await self._write_all([waiting])
         else:
             for waiting, result in zip(batch, results, strict=True):
-                waiting.result = result
-                waiting.done.set()
+                waiting.finish(Value(result))
 
 
 def _fail(batch: Sequence[_Waiting[Item, Result]], error: Exception) -> None:
     for waiting in batch:
         # Each task raises an exception of its own: a shared one would collect the traceback of every task.
         own = DatabaseAwayError(error.reason) if isinstance(error, DatabaseAwayError) else error
-        waiting.error = own
-        waiting.done.set()
+        waiting.finish(Error(own))
