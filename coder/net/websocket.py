@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import secrets
 from collections.abc import Iterable
 from dataclasses import replace
@@ -26,6 +25,7 @@ from coder.net.errors import HttpError, NetError, UnansweredUpgrade
 from coder.net.http1 import UPGRADE_TIMEOUT, Headers, upgrade
 from coder.net.masking import masked
 from coder.net.policy import DialPolicy
+from coder.net.quick_socket import QuickSocket
 from coder.net.websocket_frames import FrameSplitter, encode_binary
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 section 1.3
@@ -80,7 +80,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         self._events = 0
         self._pongs: dict[bytes, trio.Event] = {}
         self._broken = False
-        self._socket = stream.socket if os.name == "posix" and isinstance(stream, trio.SocketStream) else None
+        self._socket = QuickSocket.of(stream)
         self._unsent = b""
         "Rest of a frame that the socket did not take at once."
         if initial:
@@ -122,12 +122,9 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
     def send_now(self, data: bytes) -> bool:
         """Send a message without waiting, when `may_send_now`. False: a rest is left for `send_rest`, which also raises
         what went wrong."""
-        descriptor = -1 if self._socket is None else self._socket.fileno()
         frame, sent = encode_binary(data, masked=self._is_client), 0
         try:
-            sent = os.write(descriptor, frame)
-        except BlockingIOError:
-            pass
+            sent = self._socket.write_now(frame) if self._socket is not None else 0
         except OSError:
             self._broken = True
             return False
@@ -268,7 +265,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
 
     async def _read_more(self) -> None:
         try:
-            data = await self._stream.receive_some(65536)
+            data = await (self._stream.receive_some(65536) if self._socket is None else self._socket.read(65536))
         except trio.ClosedResourceError:
             raise
         except trio.BrokenResourceError:
