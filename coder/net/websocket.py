@@ -25,6 +25,8 @@ from coder.net.errors import HttpError, NetError, UnansweredUpgrade
 from coder.net.http1 import UPGRADE_TIMEOUT, Headers, upgrade
 from coder.net.masking import masked
 from coder.net.policy import DialPolicy
+from coder.net.quick_socket import QuickSocket
+from coder.net.websocket_frames import FrameSplitter, encode_binary
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 section 1.3
 CLOSE_TIMEOUT = 2.0
@@ -60,6 +62,10 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         self.transport = transport
         "Kind of transport: `websocket` by an upgrade, `stream` carried by plain requests."
         self._ws = Connection(ConnectionType.CLIENT if client else ConnectionType.SERVER)
+        self._is_client = client
+        self._frames = FrameSplitter(masked=not client, max_message=max_message)
+        self._is_parsing = False
+        "Whether the parser may have events: it got bytes."
         self.subprotocol = subprotocol
         self.close_code: int | None = None
         self.close_reason = ""
@@ -74,8 +80,11 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         self._events = 0
         self._pongs: dict[bytes, trio.Event] = {}
         self._broken = False
+        self._socket = QuickSocket.of(stream)
+        self._unsent = b""
+        "Rest of a frame that the socket did not take at once."
         if initial:
-            self._ws.receive_data(initial)
+            self._frames.receive_untrusted(initial)
 
     # ---- byte stream
 
@@ -97,7 +106,38 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         return data
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        await self._send_event(BytesMessage(data=bytes(data)))
+        await self._send_binary(bytes(data))
+
+    @property
+    def may_send_now(self) -> bool:
+        """Whether `send_now` may be called: on a plain socket that nothing else is written to."""
+        return (
+            self._socket is not None
+            and not self._unsent
+            and not self._broken
+            and not self._send_lock.locked()
+            and self._ws.state is ConnectionState.OPEN
+        )
+
+    def send_now(self, data: bytes) -> bool:
+        """Send a message without waiting, when `may_send_now`. False: a rest is left for `send_rest`, which also raises
+        what went wrong."""
+        frame, sent = encode_binary(data, masked=self._is_client), 0
+        try:
+            sent = self._socket.write_now(frame) if self._socket is not None else 0
+        except OSError:
+            self._broken = True
+            return False
+        self._unsent = frame[sent:]
+        return sent == len(frame)
+
+    async def send_rest(self) -> None:
+        """Send the rest, if any. Raises trio.BrokenResourceError."""
+        async with self._send_lock:
+            if self._broken:
+                raise trio.BrokenResourceError("websocket is broken")
+            if self._unsent:
+                await self._write(b"")
 
     async def wait_send_all_might_not_block(self) -> None:
         await self._stream.wait_send_all_might_not_block()
@@ -127,18 +167,42 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         async with self._receive_lock:
             await self._rest()
             while self.close_code is None:  # data after a refusal is not accepted as a message
-                message = await self._next_buffered(pieces)
+                message = await self._next_parsed(pieces) if self._is_parsing else None
+                if message is None and not self._is_over():
+                    message = await self._next_frame()
                 if message is not None:
                     return message
-                if not self._is_over():
-                    await self._read_more()
             return None
+
+    async def _next_frame(self) -> bytes | None:
+        """Take the next frame, or read more. Return a message of one frame; the parser gets any other."""
+        part = self._frames.next_part()
+        if part is None:
+            await self._read_more()
+            return None
+        is_message, data = part
+        if is_message:
+            self._events += 1
+            return data
+        self._parse(data)
+        return None
+
+    def _parse(self, data: bytes | None) -> None:
+        """Give bytes to the parser, None at their end."""
+        self._is_parsing = True
+        try:
+            self._ws.receive_data(data)
+        except LocalProtocolError as error:
+            raise trio.BrokenResourceError("websocket is closed") from error
 
     def _is_over(self) -> bool:
         return self.close_code is not None
 
     async def send_message(self, message: bytes | str) -> None:
-        await self._send_event(TextMessage(data=message) if isinstance(message, str) else BytesMessage(data=message))
+        if isinstance(message, str):
+            await self._send_event(TextMessage(data=message))
+        else:
+            await self._send_binary(message)
 
     async def ping(self, timeout: float) -> bool:
         """Return True when the peer answered within `timeout` seconds; another task must be receiving meanwhile."""
@@ -172,7 +236,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
     def _awaits_close(self) -> bool:
         return self._ws.state is ConnectionState.LOCAL_CLOSING
 
-    async def _send_event(self, event: BytesMessage | TextMessage | Ping | Pong | CloseConnection) -> None:
+    async def _send_event(self, event: TextMessage | Ping | Pong | CloseConnection) -> None:
         async with self._send_lock:
             if self._broken:
                 raise trio.BrokenResourceError("websocket is broken")
@@ -180,16 +244,28 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
                 data = self._ws.send(event)
             except LocalProtocolError as error:
                 raise trio.BrokenResourceError("websocket is closed") from error
-            try:
-                await self._stream.send_all(data)
-            except BaseException:
-                # Part of a frame may be on the wire: no further frame can be sent on this connection.
-                self._broken = True
-                raise
+            await self._write(data)
+
+    async def _send_binary(self, data: bytes) -> None:
+        async with self._send_lock:
+            if self._broken:
+                raise trio.BrokenResourceError("websocket is broken")
+            if self._ws.state is not ConnectionState.OPEN:
+                raise trio.BrokenResourceError("websocket is closed")
+            await self._write(encode_binary(data, masked=self._is_client))
+
+    async def _write(self, data: bytes) -> None:
+        data, self._unsent = self._unsent + data, b""
+        try:
+            await self._stream.send_all(data)
+        except BaseException:
+            # Part of a frame may be on the wire: no further frame can be sent on this connection.
+            self._broken = True
+            raise
 
     async def _read_more(self) -> None:
         try:
-            data = await self._stream.receive_some(65536)
+            data = await (self._stream.receive_some(65536) if self._socket is None else self._socket.read(65536))
         except trio.ClosedResourceError:
             raise
         except trio.BrokenResourceError:
@@ -198,12 +274,11 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         if not data:
             # TCP ended without a close frame.
             self.close_code = self.close_code or 1006
-        try:
-            self._ws.receive_data(bytes(data) if data else None)
-        except LocalProtocolError as error:
-            raise trio.BrokenResourceError("websocket is closed") from error
+            self._parse(None)
+        else:
+            self._frames.receive_untrusted(bytes(data))
 
-    async def _next_buffered(self, pieces: bool) -> bytes | str | None:
+    async def _next_parsed(self, pieces: bool) -> bytes | str | None:
         try:
             for event in self._ws.events():
                 self._events += 1
@@ -211,6 +286,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
                 if message is not None or self.close_code is not None:
                     return message
                 await self._rest()  # no part of this event can be lost any more
+            self._is_parsing = False
         except RemoteProtocolError as error:
             await self._refuse(1002, "protocol error")
             raise trio.BrokenResourceError("the peer broke the WebSocket protocol") from error

@@ -1,8 +1,8 @@
-"""dRPC on trio: caller and server side of calls on a stream. The protocol is rpc/drpc.py.
+"""dRPC on trio: the caller's side of calls on a stream, and handlers. The protocol is rpc/drpc.py.
 
-`open_call` makes one call on a fresh stream; `serve_calls` answers the calls that arrive on one stream, one after
-another. Both take any half-closeable stream: a yamux one, or an in-memory pair (provisioner Session). The transport's
-end cancels a handler (docs/protocol/rpc.md#calls).
+`open_call` makes one call on a fresh stream; `serve_calls` of rpc/serving.py answers the calls that arrive on one, one
+after another. Both take any half-closeable stream: a yamux one, or an in-memory pair (provisioner Session). The
+transport's end cancels a handler (docs/protocol/rpc.md#calls).
 """
 
 from __future__ import annotations
@@ -16,24 +16,21 @@ from typing import Generic, Protocol, TypeVar
 import trio
 from google.protobuf.message import DecodeError, Message
 
-from coder.base.errors import DATABASE_OUTAGES, CoderError, explain_error, find_outage
-from coder.base.exception_groups import single_failure
-from coder.base.log import STRANGERS_LINES, get_logger
 from coder.base.quoted import cut
 from coder.base.threads import QuickLock, in_thread_or_here
 from coder.rpc import drpc
 from coder.rpc.answer_limits import ANSWER_LIMITS
-from coder.rpc.errors import UNAVAILABLE, RpcClosed, RpcError
-from coder.rpc.inbox import BufferedBytes, Inbox
+from coder.rpc.errors import RpcClosed, RpcError
+from coder.rpc.inbox import Inbox
 from coder.rpc.message_limits import MessageLimits
+from coder.rpc.streams import SharedStream
 
 LARGE_REQUEST = 64 << 10
 "Bytes (ours) from which a request is decoded and measured in a thread."
 _THREADS = trio.CapacityLimiter(2)
 "Threads for large messages; few at a time, because a message of empty elements grows thirtyfold when decoded."
 
-_log = get_logger("rpc", per_minute=STRANGERS_LINES)
-_READ_SIZE = 8 * 1024
+READ_SIZE = 8 * 1024
 "Bytes of a read (ours): two thousand empty messages before other tasks run."
 
 Sent = TypeVar("Sent", bound=Message)
@@ -102,7 +99,7 @@ class CallStream(Generic[Sent, Received]):
             if self._call.receiving_ended:
                 return None
             try:
-                data = await self._stream.receive_some(_READ_SIZE)
+                data = await self._stream.receive_some(READ_SIZE)
                 if not data:
                     return None
                 self._events.extend(self._call.receive_untrusted(bytes(data)))
@@ -202,14 +199,25 @@ async def call_unary(
         except trio.EndOfChannel:
             raise RpcClosed("the call ended without an answer") from None
         call.close_answered()
+        if isinstance(stream, SharedStream):
+            stream.end_later(call.take_output())
+            return answer
         try:
             await opened._flush()
         except RpcClosed:
             pass  # the reply has arrived; the Close does not matter
         return answer
     finally:
-        with trio.CancelScope(shield=True):
-            await stream.aclose()
+        await close_stream(stream)
+
+
+async def close_stream(stream: trio.abc.HalfCloseableStream) -> None:
+    """Close a stream, also when cancelled."""
+    if isinstance(stream, SharedStream):
+        stream.abandon()
+        return
+    with trio.CancelScope(shield=True):
+        await stream.aclose()
 
 
 # ---- server
@@ -271,8 +279,12 @@ class Unary(Generic[Received]):
     request: type[Received]
 
     async def answer(self, wire: ServerWire, messages: Inbox, limits: MessageLimits | None) -> None:
+        await self.answer_request(wire, await _only_message(messages), limits)
+
+    async def answer_request(self, wire: ServerWire, data: bytes, limits: MessageLimits | None) -> None:
+        """Answer the encoded request of a call."""
         # The response and the end of sending are flushed together, as upstream's server does.
-        response = (await self.fn(await _only_request(self.request, messages, limits))).SerializeToString()
+        response = (await self.fn(await decode_request(self.request, data, limits))).SerializeToString()
         if len(response) > drpc.MAX_PACKET:
             raise RpcError(0, f"payload was too big: {len(response)} > {drpc.MAX_PACKET}")
         if not wire._call.sending_ended:
@@ -288,7 +300,7 @@ class ServerStream(Generic[Sent, Received]):
     request: type[Received]
 
     async def answer(self, wire: ServerWire, messages: Inbox, limits: MessageLimits | None) -> None:
-        await self.fn(await _only_request(self.request, messages, limits), wire.send)
+        await self.fn(await decode_request(self.request, await _only_message(messages), limits), wire.send)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,152 +318,8 @@ class Bidi(Generic[Sent, Received]):
 Handlers = Mapping[str, Handler]
 
 
-async def serve_calls(
-    stream: trio.abc.HalfCloseableStream,
-    handlers: Handlers,
-    buffered: BufferedBytes | None = None,
-    limits: MessageLimits | None = None,
-) -> None:
-    """Answer the calls on `stream` until the caller ends it. Failures are sent to the caller, never raised.
-
-    `buffered` is shared by all streams of one peer; `limits` bounds its messages.
-    """
-    call = drpc.IncomingCall()
-    wire: ServerWire = CallStream(stream, call, Message)
+async def _only_message(messages: Inbox) -> bytes:
     try:
-        with single_failure():
-            async with trio.open_nursery() as nursery:
-                try:
-                    await _Serving(wire, handlers, nursery, buffered or BufferedBytes(), limits).run()
-                except RpcClosed as error:
-                    _log.debug("the stream of a call ended early", reason=error.message)
-                nursery.cancel_scope.cancel()
-    finally:
-        with trio.CancelScope(shield=True):
-            await stream.aclose()
-
-
-class _Serving:
-    """Reader of one stream that keeps at most one handler running on it."""
-
-    def __init__(
-        self,
-        wire: ServerWire,
-        handlers: Handlers,
-        nursery: trio.Nursery,
-        buffered: BufferedBytes,
-        limits: MessageLimits | None,
-    ) -> None:
-        self._wire = wire
-        self._handlers = handlers
-        self._nursery = nursery
-        self._scope = trio.CancelScope()
-        self._ended = trio.Event()
-        self._ended.set()
-        self._inbox: Inbox | None = None
-        self._buffered = buffered
-        self._limits = limits
-        self._counted_incomplete = 0
-        "Bytes of an incomplete message counted in `buffered`."
-
-    async def run(self) -> None:
-        try:
-            await self._run()
-        finally:
-            self._buffered.change(-self._counted_incomplete)
-            self._counted_incomplete = 0
-
-    async def _run(self) -> None:
-        while True:
-            event = await self._read()
-            match event:
-                case None:
-                    return
-                case drpc.Invoked(name):
-                    await self._stop()
-                    self._start(name)
-                case drpc.MessageReceived(data):
-                    if self._inbox is not None:
-                        try:
-                            await self._inbox.put(data)
-                        except trio.BrokenResourceError:
-                            self._inbox = None  # the handler has finished and accepts no more
-                case drpc.SendingEnded():
-                    self._close_inbox()
-                case drpc.Closed() | drpc.CallFailed():
-                    await self._stop()
-
-    async def _read(self) -> drpc.Event | None:
-        # Unlike a caller, a server reads on after the end of a call: another may follow on the same stream.
-        wire = self._wire
-        while not wire._events:
-            try:
-                data = await wire._stream.receive_some(_READ_SIZE)
-                if not data:
-                    return None
-                wire._events.extend(wire._call.receive_untrusted(bytes(data)))
-            except (drpc.DrpcError, trio.BrokenResourceError) as error:
-                raise RpcClosed(str(error)) from None
-            grown = wire._call.buffered - self._counted_incomplete
-            self._buffered.change(grown)
-            self._counted_incomplete += grown
-        return wire._events.popleft()
-
-    def _start(self, name: str) -> None:
-        self._scope = trio.CancelScope()
-        self._ended = trio.Event()
-        self._inbox = Inbox(self._buffered)
-        self._nursery.start_soon(self._run_handler, name, self._inbox, self._scope, self._ended)
-
-    async def _stop(self) -> None:
-        self._close_inbox()
-        self._scope.cancel()
-        await self._ended.wait()
-
-    def _close_inbox(self) -> None:
-        if self._inbox is not None:
-            self._inbox.end()
-            self._inbox = None
-
-    async def _run_handler(self, name: str, messages: Inbox, scope: trio.CancelScope, ended: trio.Event) -> None:
-        try:
-            with scope:
-                await self._answer(name, messages)
-        except RpcClosed as error:
-            _log.debug("the caller disconnected before its reply", call=name, reason=error.message)
-        finally:
-            messages.leave()
-            ended.set()
-
-    async def _answer(self, name: str, messages: Inbox) -> None:
-        call = self._wire._call
-        try:
-            handler = self._handlers.get(name)
-            if handler is None:
-                raise RpcError(0, f'protocol error: unknown rpc: "{name}"')
-            await handler.answer(self._wire, messages, self._limits)
-            call.close_send()
-        except RpcClosed:
-            raise
-        except RpcError as error:
-            call.fail(error.number, error.text)
-        except Exception as error:
-            call.fail(*_failure_of(name, error))
-        await self._wire._flush()
-
-
-def _failure_of(name: str, error: Exception) -> tuple[int, str]:
-    """Return the error code and text that the caller receives for a handler's exception."""
-    if outage := find_outage(error):  # the store logs it once
-        return UNAVAILABLE, f"the server's database {DATABASE_OUTAGES[outage]}"
-    if isinstance(error, CoderError):
-        return 0, explain_error(error)
-    _log.error("a call's handler failed", call=name, error=repr(error))
-    return 0, "internal error"
-
-
-async def _only_request(kind: type[Received], messages: Inbox, limits: MessageLimits | None) -> Received:
-    try:
-        return await decode_request(kind, await messages.receive(), limits)
+        return await messages.receive()
     except trio.EndOfChannel:
         raise RpcError(0, "the call carried no request") from None

@@ -7,9 +7,9 @@ Transport failures never raise out of the block: they end the streams, and `Mux.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Protocol, runtime_checkable
 
 import trio
 
@@ -17,6 +17,7 @@ from coder.base.exception_groups import single_failure
 from coder.base.retry import wait_answer
 from coder.rpc import yamux
 from coder.rpc.errors import RpcClosed
+from coder.rpc.mux_stream import MuxStream
 
 KEEPALIVE_INTERVAL = 30.0
 KEEPALIVE_TIMEOUT = 10.0
@@ -29,8 +30,6 @@ MAX_UNREAD = 32 << 20
 "Unread bytes (ours) of all streams; the stream that exceeds them is reset."
 MAX_HALF_CLOSED = 1024
 "Streams (ours) that we have ended and the peer has not; beyond them the oldest is reset."
-CHUNK_OVERHEAD = 64
-"Overhead of a chunk in bytes: a window of one-byte frames is not a quarter of a megabyte."
 _FLUSH_TIMEOUT = 2.0
 "Seconds (ours) that leaving the block may take to flush the output."
 _READ_CHUNK = 8 * 1024
@@ -40,115 +39,27 @@ _WRITE_SIZE = 128 * 1024
 "Bytes (ours) per write; below a WebSocket message limit of 256 KiB (provisioner daemons)."
 _OUTPUT_HIGH = 256 * 1024
 "Bytes (ours) queued for the transport above which senders wait."
+_QUICK_SIZE = 16 * 1024
+"Bytes (ours) queued up to which a task writes them itself, instead of waking the writer."
+_MOST_LATER = 16
+"Ended streams (ours) that wait for the next write: a server that serves 64 calls at once must hear of their ends."
+_QUICK_WRITES = 32
+"Such writes (ours) of one task before other tasks run."
 
 
-class MuxStream(trio.abc.HalfCloseableStream):
-    """yamux stream. Errors are trio's: BrokenResourceError when the peer reset it or the transport ended."""
+@runtime_checkable
+class QuickTransport(Protocol):
+    """Transport that can send without waiting (`WebSocketStream`)."""
 
-    def __init__(self, mux: Mux, stream: int) -> None:
-        self._mux = mux
-        self.id = stream
-        self._chunks: deque[bytes | memoryview] = deque()
-        self._eof = False
-        self._broken = ""
-        self._closed = False
-        self._changed = trio.Event()
-        self._acknowledged = trio.Event()
+    @property
+    def may_send_now(self) -> bool:
+        """Whether `send_now` may be called."""
 
-    async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        await trio.lowlevel.checkpoint()
-        while not self._chunks:
-            if self._eof and not self._closed:
-                return b""
-            self._check_open()
-            await self._wait_change()
-        self._check_open(reading=True)
-        data = self._chunks.popleft()
-        if max_bytes is not None and len(data) > max_bytes:
-            # A view: a frame may be a whole window, and small reads would copy the rest of it again and again.
-            whole = memoryview(data)
-            self._chunks.appendleft(whole[max_bytes:])
-            data = whole[:max_bytes]
-        else:
-            self._mux._unread -= CHUNK_OVERHEAD
-        self._mux._unread -= len(data)
-        self._mux._consumed(self.id, len(data))
-        return bytes(data)
+    def send_now(self, data: bytes) -> bool:
+        """Send `data`. False: a rest is left for `send_rest`, which also raises what went wrong."""
 
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        await trio.lowlevel.checkpoint()
-        rest = memoryview(data)
-        while rest:
-            self._check_open()
-            await self._mux._wait_drained()
-            self._check_open()
-            sent = self._mux._send(self.id, rest)
-            rest = rest[sent:]
-            if rest and not sent:
-                await self._wait_change()
-
-    async def wait_send_all_might_not_block(self) -> None:
-        while not self._mux._credit(self.id):
-            self._check_open()
-            await self._wait_change()
-        await self._mux._wait_drained()
-
-    async def send_eof(self) -> None:
-        self._mux._close_sending(self)
-        await trio.lowlevel.checkpoint()
-
-    async def aclose(self) -> None:
-        """Half-close and drop everything the peer still sends; the peer's own end is awaited in the background."""
-        self.abandon()
-        await trio.lowlevel.checkpoint()
-
-    def abandon(self) -> None:
-        """Close like `aclose` without a checkpoint."""
-        if self._closed:
-            return
-        self._closed = True
-        self._mux._abandon(self, self._drop())
-        self._wake()
-
-    def _drop(self) -> int:
-        """Drop the unread chunks; return their size."""
-        dropped = sum(map(len, self._chunks))
-        self._mux._unread -= dropped + CHUNK_OVERHEAD * len(self._chunks)
-        self._chunks.clear()
-        return dropped
-
-    # ---- called by the mux
-
-    def _feed(self, data: bytes) -> None:
-        if self._closed:
-            self._mux._consumed(self.id, len(data))
-        else:
-            self._chunks.append(data)
-            self._mux._unread += len(data) + CHUNK_OVERHEAD
-            self._wake()
-
-    def _end(self) -> None:
-        self._eof = True
-        self._wake()
-
-    def _break(self, reason: str) -> None:
-        self._broken = self._broken or reason
-        self._acknowledged.set()
-        self._wake()
-
-    def _wake(self) -> None:
-        self._changed.set()
-        self._changed = trio.Event()
-
-    async def _wait_change(self) -> None:
-        await self._changed.wait()
-
-    def _check_open(self, *, reading: bool = False) -> None:
-        if self._closed:
-            raise trio.ClosedResourceError("the stream was closed here")
-        # Data that arrived before a break is still returned.
-        if self._broken and not reading:
-            raise trio.BrokenResourceError(self._broken)
+    async def send_rest(self) -> None:
+        """Send the rest, if any. Raises trio.BrokenResourceError."""
 
 
 class Mux:
@@ -156,16 +67,21 @@ class Mux:
 
     def __init__(self, transport: trio.abc.Stream, *, client: bool) -> None:
         self._transport = transport
+        self._quick = transport if isinstance(transport, QuickTransport) else None
+        self._quick_writes = self._ended_later = 0
         self._yamux = yamux.Yamux(client=client)
         self._streams: dict[int, MuxStream] = {}
         self._incoming, self._accepting = trio.open_memory_channel[MuxStream](yamux.BACKLOG)
         self._output_ready = trio.Event()
         self._drained = trio.Event()
         self._may_open = trio.Event()
+        self._watch = trio.Event()
+        "Set when a stream begins to wait for the peer."
         self._closed = trio.Event()
         self._yielded_at = 0
         self._write_scope = trio.CancelScope(shield=True)
         self._pings: dict[int, trio.Event] = {}
+        self._started_pings: dict[int, tuple[float, Callable[[float], None]]] = {}
         self._half_closed: dict[int, float] = {}
         self._unread = 0
         "Unread bytes of all streams, including the overhead of each chunk."
@@ -178,22 +94,27 @@ class Mux:
     # ---- operations
 
     async def open_stream(self) -> MuxStream:
-        """Open a stream. Raises RpcClosed when the session is over or the peer accepts no more streams."""
-        await trio.lowlevel.checkpoint()
+        """Open a stream; the peer hears of it with its first data. Raises RpcClosed when the session is over or the
+        peer accepts no more streams."""
+        await trio.lowlevel.checkpoint_if_cancelled()
         while not self._closed.is_set() and not self._yamux.gone_away and not self._yamux.may_open:
             await self._may_open.wait()
         if self._closed.is_set() or self._yamux.gone_away:
             raise RpcClosed(self.reason or "the peer accepts no further calls")
         stream = MuxStream(self, self._yamux.open_stream())
         self._streams[stream.id] = stream
-        self._wake_writer()
+        self._watch.set()
         return stream
 
     async def accept(self) -> MuxStream:
-        """Return the next stream the peer opens. Raises trio.EndOfChannel when the session is over."""
+        """Return the next stream the peer opens. Raises trio.EndOfChannel when the session is over.
+
+        One that has data already is acknowledged with the answer, or by `send_soon`.
+        """
         stream = await self._accepting.receive()
         self._yamux.accept(stream.id)
-        self._wake_writer()
+        if not stream._chunks:
+            self._wake_writer()
         return stream
 
     async def ping(self, timeout: float = KEEPALIVE_TIMEOUT) -> float:
@@ -204,13 +125,20 @@ class Mux:
         started = trio.current_time()
         number = self._yamux.ping()
         answered = self._pings[number] = trio.Event()
-        self._wake_writer()
+        self._write_now()
         try:
             if not await wait_answer(answered, timeout) or self._closed.is_set():
                 raise RpcClosed(self.reason or f"no answer to a ping within {timeout:g} s")
         finally:
             del self._pings[number]
         return trio.current_time() - started
+
+    def start_ping(self, on_answer: Callable[[float], None]) -> None:
+        """Ping without waiting: `on_answer` gets the round-trip time in seconds. Does nothing when the session is
+        over."""
+        if not self._closed.is_set():
+            self._started_pings[self._yamux.ping()] = (trio.current_time(), on_answer)
+            self._write_now()
 
     async def wait_closed(self) -> None:
         await self._closed.wait()
@@ -238,8 +166,8 @@ class Mux:
     # ---- for MuxStream
 
     def _consumed(self, stream: int, size: int) -> None:
-        self._yamux.consumed(stream, size)
-        self._wake_writer()
+        if self._yamux.consumed(stream, size):
+            self._wake_writer()
 
     def _credit(self, stream: int) -> int:
         return self._yamux.credit(stream)
@@ -249,22 +177,51 @@ class Mux:
             sent = self._yamux.send(stream, data)
         except ValueError as error:
             raise trio.ClosedResourceError(str(error)) from None
-        self._wake_writer()
         return sent
+
+    async def _let_others_run(self) -> None:
+        """Before a write of a task: most do not wait."""
+        self._quick_writes += 1
+        if self._quick_writes % _QUICK_WRITES:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        else:
+            await trio.lowlevel.checkpoint()
+
+    def _write_later(self) -> None:
+        """Leave the queued output to the next write, unless much waits for it."""
+        self._ended_later += 1
+        if self._ended_later >= _MOST_LATER:
+            self._write_now()
+
+    def _write_now(self) -> None:
+        """Write the queued output if it is small and the transport takes it; otherwise the writer does."""
+        quick, self._ended_later = self._quick, 0
+        size = self._yamux.output_size
+        if quick is None or not 0 < size <= _QUICK_SIZE or self._closed.is_set() or not quick.may_send_now:
+            self._wake_writer()
+        elif quick.send_now(self._yamux.take_output(size)):
+            self._note_drained()
+        else:
+            self._output_ready.set()
+
+    def _note_drained(self) -> None:
+        self._drained.set()
+        self._drained = trio.Event()
 
     async def _wait_drained(self) -> None:
         while self._yamux.output_size > _OUTPUT_HIGH and not self._closed.is_set():
             await self._drained.wait()
 
     def _close_sending(self, stream: MuxStream) -> None:
+        """Queue the end of a stream; the caller wakes the writer unless it may wait."""
         self._yamux.close_sending(stream.id)
         if self._yamux.is_live(stream.id):
             self._half_closed.setdefault(stream.id, trio.current_time() + CLOSE_TIMEOUT)
+            self._watch.set()
             if len(self._half_closed) > MAX_HALF_CLOSED:
                 self._reset(next(iter(self._half_closed)))
         else:
             self._streams.pop(stream.id, None)
-        self._wake_writer()
 
     def _abandon(self, stream: MuxStream, dropped: int) -> None:
         if dropped:
@@ -281,9 +238,11 @@ class Mux:
         try:
             while data := await self._transport.receive_some(65536):
                 for start in range(0, len(data), _READ_CHUNK):
+                    queued = self._yamux.queued
                     for event in self._yamux.receive_untrusted(bytes(data[start : start + _READ_CHUNK])):
                         self._handle(event)
-                    self._wake_writer()
+                    if self._yamux.queued != queued:  # answers to pings, resets
+                        self._write_now()
                     await self._yield_to_others()
             self.close("the connection was closed by the peer")
         except yamux.YamuxError as error:
@@ -314,7 +273,7 @@ class Mux:
                     self._forget_if_ended(stream)
             case yamux.StreamAccepted(stream):
                 if live_stream := self._streams.get(stream):
-                    live_stream._acknowledged.set()
+                    live_stream._is_acknowledged = True
                 self._may_open.set()
                 self._may_open = trio.Event()
             case yamux.DataReceived(stream, data):
@@ -341,6 +300,8 @@ class Mux:
                 self.last_pong = trio.current_time()
                 if (pending := self._pings.get(number)) is not None:
                     pending.set()
+                elif (started := self._started_pings.pop(number, None)) is not None:
+                    started[1](self.last_pong - started[0])
             case yamux.GoAwayReceived():
                 self._may_open.set()
 
@@ -365,24 +326,32 @@ class Mux:
     async def _flush(self) -> None:
         """Write the queued output. Ends the session when the transport does not accept it in time."""
         try:
+            if self._quick is not None:
+                await self._in_time(self._quick.send_rest())
             while not self._closed.is_set() and (chunk := self._yamux.take_output(_WRITE_SIZE)):
-                with trio.move_on_after(WRITE_TIMEOUT) as scope:
-                    await self._transport.send_all(chunk)
-                if scope.cancelled_caught:
-                    self.close(f"the connection took no data for {WRITE_TIMEOUT:g} s", silent=True)
-                self._drained.set()
-                self._drained = trio.Event()
+                await self._in_time(self._transport.send_all(chunk))
+                self._note_drained()
+            self._note_drained()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self.close("the connection broke")
 
+    async def _in_time(self, write: Awaitable[None]) -> None:
+        with trio.move_on_after(WRITE_TIMEOUT) as scope:
+            await write
+        if scope.cancelled_caught:
+            self.close(f"the connection took no data for {WRITE_TIMEOUT:g} s", silent=True)
+
     async def _finish(self) -> None:
         """Wait until the queued output is written."""
+        self._wake_writer()
         while self._yamux.output_size and not self._closed.is_set():
             await self._drained.wait()
 
     async def _keep_alive(self) -> None:
         while not self._closed.is_set():
-            await trio.sleep(KEEPALIVE_INTERVAL)
+            await trio.sleep_until(self.last_pong + KEEPALIVE_INTERVAL)
+            if trio.current_time() < self.last_pong + KEEPALIVE_INTERVAL:
+                continue  # another ping was answered meanwhile
             try:
                 await self.ping(KEEPALIVE_TIMEOUT)
             except RpcClosed:
@@ -393,6 +362,11 @@ class Mux:
         long."""
         opened_at: dict[int, float] = {}
         while not self._closed.is_set():
+            if not self._half_closed and not any(map(self._awaits_acknowledgement, self._streams.values())):
+                # Nothing can be overdue earlier than this.
+                opened_at.clear()
+                self._watch = trio.Event()
+                await self._watch.wait()
             await trio.sleep(5.0)
             now = trio.current_time()
             pending = {stream.id for stream in self._streams.values() if self._awaits_acknowledgement(stream)}
@@ -404,7 +378,7 @@ class Mux:
                     self._reset(stream)
 
     def _awaits_acknowledgement(self, stream: MuxStream) -> bool:
-        return self._yamux.is_ours(stream.id) and not stream._acknowledged.is_set()
+        return self._yamux.is_ours(stream.id) and not stream._is_acknowledged and not stream._broken
 
 
 @asynccontextmanager

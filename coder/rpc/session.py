@@ -1,7 +1,7 @@
 """Session of RPC calls with one peer: yamux and dRPC over any stream, in one object.
 
-The agent and the server use this module; rpc/mux.py and rpc/calls.py are its parts. Each call opens a new stream.
-The side that dialled is "client". Example:
+The agent and the server use this module; its parts are rpc/mux.py, rpc/calls.py and rpc/serving.py. Each call opens a
+new stream. The side that dialled is "client". Example:
 
     async with open_session(websocket, role="client") as session:
         manifest = await session.call("/coder.agent.v2.Agent/GetManifest", request, agent_pb2.Manifest)
@@ -9,7 +9,7 @@ The side that dialled is "client". Example:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Literal
 
@@ -18,12 +18,14 @@ from google.protobuf.message import Message
 
 from coder.base.exception_groups import single_failure
 from coder.base.retry import Backoff
-from coder.rpc.calls import CallStream, Handlers, Received, Sent, call_unary, open_call, serve_calls
+from coder.rpc.calls import CallStream, Handlers, Received, Sent, call_unary, open_call
 from coder.rpc.errors import UNAVAILABLE, RpcClosed, RpcError
 from coder.rpc.inbox import BufferedBytes
 from coder.rpc.message_limits import MessageLimits
-from coder.rpc.mux import KEEPALIVE_TIMEOUT, Mux, MuxStream, open_mux
+from coder.rpc.mux import KEEPALIVE_TIMEOUT, Mux, open_mux
+from coder.rpc.mux_stream import MuxStream
 from coder.rpc.request_limits import REQUEST_LIMITS
+from coder.rpc.serving import serve_calls
 
 MAX_CALLS = 64
 "Handlers running concurrently for one peer (ours). Further streams wait unread."
@@ -60,7 +62,10 @@ class Session:
                 nursery.start_soon(self._cancel_when_closed, nursery.cancel_scope)
                 while True:
                     # Before the stream is taken: a peer may have 256 untaken streams (yamux.BACKLOG).
-                    await slots.acquire()
+                    if slots.value:
+                        slots.acquire_nowait()
+                    else:
+                        await slots.acquire()
                     try:
                         stream = await self._mux.accept()
                     except trio.EndOfChannel:
@@ -77,6 +82,10 @@ class Session:
     async def ping(self, timeout: float = KEEPALIVE_TIMEOUT) -> float:
         """Return the round-trip time in seconds. Raises RpcClosed when no answer came in time."""
         return await self._mux.ping(timeout)
+
+    def start_ping(self, on_answer: Callable[[float], None]) -> None:
+        """Ping without waiting: `on_answer` gets the round-trip time in seconds, if the peer answers."""
+        self._mux.start_ping(on_answer)
 
     @property
     def last_pong(self) -> float:

@@ -40,6 +40,12 @@ class Flag(enum.IntFlag):
     RST = 8
 
 
+_TYPES = tuple(FrameType)
+_FLAGS = tuple(map(Flag, range(16)))
+"By number: making a flag, and operations on it, cost more than the rest of a frame."
+_SYN, _ACK, _FIN, _RST = map(int, Flag)
+
+
 class GoAwayCode(enum.IntEnum):
     NORMAL = 0
     PROTOCOL_ERROR = 1
@@ -92,7 +98,7 @@ class YamuxFrameReader:
                     break
                 body = bytes(self._buffer[offset + HEADER_SIZE : end])
                 offset = end
-                yield YamuxFrame(FrameType(kind), Flag(flags & 0xF), stream, length, body)
+                yield YamuxFrame(_TYPES[kind], _FLAGS[flags & 0xF], stream, length, body)
         finally:
             del self._buffer[:offset]
 
@@ -208,6 +214,8 @@ class Yamux:
         self._output: deque[tuple[bytes, bool]] = deque()
         "Frames, and whether each is an answer."
         self._output_size = self._answers = 0
+        self.queued = 0
+        "Frames queued for the peer so far."
         self.frames = 0
         "Frames received so far: a driver counts its work by them."
         self._peer_gone_away = False
@@ -276,19 +284,22 @@ class Yamux:
         size = min(len(data), live_stream.send_credit, MAX_FRAME_BODY)
         if size:
             live_stream.send_credit -= size
-            self._emit(YamuxFrame(FrameType.DATA, Flag(0), stream, size, bytes(data[:size])))
+            self._emit(YamuxFrame(FrameType.DATA, _FLAGS[0], stream, size, bytes(data[:size])))
         return size
 
-    def consumed(self, stream: int, size: int) -> None:
-        """Record that the application took `size` bytes; credit is returned when half a window is owed."""
+    def consumed(self, stream: int, size: int) -> bool:
+        """Record that the application took `size` bytes; credit is returned when half a window is owed. Return whether
+        it was."""
         live_stream = self._streams.get(stream)
         if not live_stream:
-            return
+            return False
         live_stream.unread -= size
         delta = (INITIAL_WINDOW - live_stream.unread) - live_stream.receive_window
         if delta >= INITIAL_WINDOW // 2:
             live_stream.receive_window += delta
-            self._emit(YamuxFrame(FrameType.WINDOW_UPDATE, Flag(0), stream, delta))
+            self._emit(YamuxFrame(FrameType.WINDOW_UPDATE, _FLAGS[0], stream, delta))
+            return True
+        return False
 
     def close_sending(self, stream: int) -> None:
         """Half-close the stream; does nothing when that was done before."""
@@ -323,10 +334,11 @@ class Yamux:
 
     def _receive_frame(self, frame: YamuxFrame, events: list[Event]) -> None:
         self.frames += 1
+        flags = int(frame.flags)
         if self._answers > MAX_ANSWERS:
             raise YamuxError("the peer sends requests without reading the answers")
         if frame.type is FrameType.PING:
-            if frame.flags & Flag.SYN:
+            if flags & _SYN:
                 self._answer(YamuxFrame(FrameType.PING, Flag.ACK, 0, frame.length))
             else:
                 events.append(YamuxPingAnswered(frame.length))
@@ -337,12 +349,12 @@ class Yamux:
                 raise YamuxError(f"the peer ended the session with code {frame.length}", GoAwayCode.NORMAL)
             events.append(GoAwayReceived(frame.length))
             return
-        if frame.flags & Flag.SYN and not self._receive_open(frame.stream, events):
+        if flags & _SYN and not self._receive_open(frame.stream, events):
             return
         stream = self._streams.get(frame.stream)
         if stream is None:
             return  # late frames of an ended stream are read and dropped
-        if frame.flags & Flag.ACK:
+        if flags & _ACK:
             self._receive_acknowledgement(stream, events)
         if frame.type is FrameType.DATA:
             self._receive_data(stream, frame.body, events)
@@ -350,10 +362,10 @@ class Yamux:
             stream.send_credit += frame.length
             if frame.length:
                 events.append(WindowOpened(stream.id))
-        if frame.flags & Flag.FIN:
+        if flags & _FIN:
             self._move(stream, _Fin.RECEIVED)
             events.append(YamuxSendingEnded(stream.id))
-        if frame.flags & Flag.RST:
+        if flags & _RST:
             self._forget(stream.id)
             events.append(StreamReset(stream.id))
 
@@ -410,4 +422,5 @@ class Yamux:
     def _emit(self, frame: YamuxFrame, *, is_answer: bool = False) -> None:
         data = encode_frame(frame)
         self._output.append((data, is_answer))
+        self.queued += 1
         self._output_size += len(data)

@@ -10,7 +10,8 @@ import trio
 import trio.testing
 
 from coder.rpc import drpc, yamux
-from coder.rpc.calls import Unary, call_unary, serve_calls
+from coder.rpc.calls import Unary, call_unary
+from coder.rpc.serving import serve_calls
 from tests.kit.recordings.wire_recordings import both_directions, load_lines, message_type
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coder.net.websocket_frames import FrameSplitter, encode_binary
 from coder.rpc import drpc, yamux
 from tests.kit.harnesses.parts import OURS, Harness
 
@@ -13,6 +14,13 @@ def _yamux(data: bytes) -> None:
 
 def _drpc(data: bytes) -> None:
     list(drpc.IncomingCall().receive_untrusted(data))
+
+
+def _websocket(data: bytes) -> None:
+    frames = FrameSplitter(masked=True)
+    frames.receive_untrusted(data)
+    parts = iter(frames.next_part, None)
+    assert sum(len(part) for _, part in parts) <= len(data)
 
 
 def _node(data: bytes) -> object:
@@ -45,6 +53,9 @@ CALL = drpc.encode_packet(drpc.DrpcPacket(drpc.PacketKind.INVOKE, 1, 1, b"/name"
 
 
 RPC = {
+    "net/websocket_frames.py:FrameSplitter.receive_untrusted": Harness(
+        _websocket, (), [encode_binary(b"data", masked=True) * 2]
+    ),
     "rpc/drpc.py:PacketReader.receive_untrusted": Harness(
         lambda d: list(drpc.PacketReader().receive_untrusted(d)), (drpc.DrpcError,), [CALL]
     ),

@@ -12,11 +12,12 @@ import trio.testing
 
 from coder.base.errors import DATABASE_AWAY, DATABASE_FULL, DATABASE_OUTAGES, CoderError
 from coder.base.retry import SECOND_LOOK
-from coder.rpc import drpc, inbox, mux, session, yamux
-from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary, call_unary, serve_calls
+from coder.rpc import drpc, inbox, mux, mux_stream, session, yamux
+from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary, call_unary
 from coder.rpc.errors import RpcClosed, RpcError, unimplemented
 from coder.rpc.inbox import BufferedBytes
 from coder.rpc.proto import agent_pb2, tailnet_pb2
+from coder.rpc.serving import serve_calls
 from coder.rpc.session import Session, open_session
 from coder.rpc.yamux import Flag, FrameType, YamuxFrame, encode_frame
 
@@ -395,6 +396,7 @@ async def test_cancelled_session_flushes(autojump_clock: trio.testing.MockClock)
         with trio.move_on_after(1):
             async with mux.open_mux(left, client=True) as here:
                 stream = await here.open_stream()
+                stream.send_soon()
                 other = await there.accept()
                 try:
                     await trio.sleep_forever()
@@ -429,7 +431,7 @@ async def test_incomplete_messages_are_bounded(monkeypatch: pytest.MonkeyPatch) 
             assert shared[0].size <= 1 << 20
             most = max(most, server._mux._unread)
         assert len(server._mux._streams) <= mux.MAX_HALF_CLOSED + session.MAX_CALLS + yamux.BACKLOG
-    assert most <= (1 << 20) + len(begun) + mux.CHUNK_OVERHEAD
+    assert most <= (1 << 20) + len(begun) + mux_stream.CHUNK_OVERHEAD
     assert (shared[0].size, server._mux._unread) == (0, 0)
 
 
@@ -465,7 +467,9 @@ async def test_ended_calls_free_memory() -> None:
             await call_unary(
                 await here.open_stream(), BANNER, agent_pb2.GetServiceBannerRequest(), agent_pb2.ServiceBanner
             )
-        await trio.testing.wait_all_tasks_blocked()
+        for side in (here, there):  # each write takes the ends of earlier calls along
+            side.start_ping(lambda _seconds: None)
+            await trio.testing.wait_all_tasks_blocked()
         for side in (here, there):
             assert not side._streams
             assert not side._half_closed
@@ -522,3 +526,103 @@ async def test_small_reads_avoid_copies() -> None:
             assert stream._chunks[0].obj is whole  # type: ignore[union-attr]
             read += await stream.receive_some(1000)
         assert (read, there._unread) == (body, 0)
+
+
+async def test_whole_call_is_one_write_each_way() -> None:
+    """Its stream's beginning goes with the request, the acknowledgement with the answer, its end with the next call."""
+
+    async def get(request: Any) -> agent_pb2.ServiceBanner:
+        await trio.testing.wait_all_tasks_blocked()  # as a handler that waits for the database
+        return agent_pb2.ServiceBanner(message="hello")
+
+    left, right = trio.testing.memory_stream_pair()
+    writes: list[str] = []
+    for name, stream in (("request", left), ("answer", right)):
+        stream.send_stream.send_all_hook = _noting(writes, name, stream.send_stream.send_all_hook)
+    async with (
+        open_session(left, "client") as client,
+        open_session(right, "server") as server,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(server.serve, a_banner(get))
+        for _ in range(3):
+            assert (await banner(client)).message == "hello"
+        assert writes == ["request", "answer"] * 3
+        assert len(client._mux._streams) <= 1
+        nursery.cancel_scope.cancel()
+
+
+def _noting(writes: list[str], name: str, deliver: Any) -> Any:
+    async def note() -> None:
+        writes.append(name)
+        await deliver()
+
+    return note
+
+
+async def test_many_ended_calls_wait_for_no_write() -> None:
+    """The server hears of their ends although the client makes no further call."""
+
+    async def get(request: Any) -> agent_pb2.ServiceBanner:
+        return agent_pb2.ServiceBanner()
+
+    async with connected(a_banner(get)) as (client, server, _):
+        async with trio.open_nursery() as nursery:
+            for _ in range(session.MAX_CALLS):
+                nursery.start_soon(banner, client)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(server._mux._streams) < session.MAX_CALLS // 2
+
+
+@pytest.mark.parametrize("ending", ["reset", "close", "next call"])
+async def test_end_of_whole_call_cancels_handler(ending: str) -> None:
+    began, cancelled = trio.Event(), trio.Event()
+
+    async def get(request: Any) -> agent_pb2.ServiceBanner:
+        if began.is_set():
+            return agent_pb2.ServiceBanner(message="second")
+        began.set()
+        try:
+            await trio.sleep_forever()
+        finally:
+            cancelled.set()
+
+    left, right = trio.testing.memory_stream_pair()
+    async with (
+        mux.open_mux(left, client=True) as here,
+        open_session(right, "server") as server,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(server.serve, a_banner(get))
+        stream, call = await here.open_stream(), drpc.IncomingCall()
+
+        async def invoke() -> None:
+            call.invoke(BANNER)
+            call.send_message(b"")
+            call.close_send()
+            await stream.send_all(call.take_output())
+
+        await invoke()
+        await began.wait()
+        if ending == "reset":
+            here._reset(stream.id)
+        elif ending == "close":
+            call.close_answered()
+            await stream.send_all(call.take_output())
+        else:
+            await invoke()
+            (answer, *_) = call.receive_untrusted(await stream.receive_some())
+            assert answer == drpc.MessageReceived(agent_pb2.ServiceBanner(message="second").SerializeToString())
+        await cancelled.wait()
+        nursery.cancel_scope.cancel()
+
+
+async def test_keepalive_spares_peers_that_answer_other_pings(autojump_clock: trio.testing.MockClock) -> None:
+    left, right = trio.testing.memory_stream_pair()
+    async with mux.open_mux(left, client=True) as here, mux.open_mux(right, client=False):
+        for _ in range(20):
+            await trio.sleep(10)
+            assert await here.ping() == 0
+        assert here._yamux._next_ping == 20
+        await trio.sleep(mux.KEEPALIVE_INTERVAL + 1)
+        assert here._yamux._next_ping == 21

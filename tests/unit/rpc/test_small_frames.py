@@ -6,8 +6,8 @@ import pytest
 import trio
 
 from coder.rpc import drpc, yamux
-from coder.rpc.calls import serve_calls
 from coder.rpc.mux import _FRAMES_PER_YIELD, open_mux
+from coder.rpc.serving import serve_calls
 from tests.kit.event_loop_probes import counted_turns, peer_says
 
 COUNT = 20_000

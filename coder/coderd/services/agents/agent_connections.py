@@ -3,17 +3,18 @@
 Source: docs/protocol/rpc.md#agents, docs/protocol/agents.md#presence.
 
 A closed connection ends immediately. A silent machine (frozen, cable unplugged) is pinged every five seconds and has
-twelve seconds to answer, so that users see its absence within 17 s.
+twelve seconds to answer, so that users see its absence within 17 s. One timer serves all agents.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -23,19 +24,22 @@ from coder.base.exception_groups import single_failure
 from coder.base.ids import new_uuid
 from coder.base.json_types import JsonObject
 from coder.base.log import get_logger
+from coder.base.retry import SECOND_LOOK, STALL
 from coder.coderd.services.agents import disconnects
 from coder.coderd.services.agents.agent_access import find_current_agent
 from coder.coderd.services.agents.report_batches import Liveness
+from coder.coderd.services.foundation.turns import Turns
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.templates import system_templates
 from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.domain.agents.agents import CONNECTION_UPDATE_FREQUENCY
 from coder.domain.agents.disconnects import Ended
-from coder.rpc.errors import RpcClosed
 from coder.rpc.session import Session
 
 if TYPE_CHECKING:
+    from outcome import Outcome
+
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
@@ -49,93 +53,6 @@ LATE_PONG = 0.2
 OUTDATED = "build is outdated"
 
 _log = get_logger("agents")
-
-
-@dataclass(slots=True)
-class _Presence:
-    id: UUID
-    links: int = 0
-
-
-class AgentConnections:
-    """Connections of each agent to this process.
-
-    An agent that reconnects may have two for a moment: it has left when the last one ends. The time from the first to
-    the last connection is a presence with an id. The end of a presence is ignored once another one has begun, at any
-    replica.
-    """
-
-    def __init__(self, ctx: Context) -> None:
-        self.began = ctx.clock.now()
-        self._presences: dict[UUID, _Presence] = {}
-
-    def begin(self, agent_id: UUID) -> UUID:
-        """Count a connection; return the id of its presence, new or existing."""
-        presence = self._presences.setdefault(agent_id, _Presence(new_uuid()))
-        presence.links += 1
-        return presence.id
-
-    def end(self, agent_id: UUID) -> bool:
-        """Uncount a connection; return whether it was the last one."""
-        self._presences[agent_id].links -= 1
-        if self._presences[agent_id].links:
-            return False
-        del self._presences[agent_id]
-        return True
-
-    def is_connected(self, agent_id: UUID) -> bool:
-        return agent_id in self._presences
-
-
-@asynccontextmanager
-async def track_connection(
-    ctx: Context, current: CurrentAgent, session: Session, api_version: str
-) -> AsyncIterator[None]:
-    """Mark the agent connected for the duration of the block, and ping it.
-
-    The session of a silent agent is closed, and that of an agent whose token is no longer valid.
-    """
-    connections = ctx.services.api.agent_connections
-    presence_id = connections.begin(current.agent.id)
-    pings = Pings()
-    try:
-        now = ctx.clock.now()
-        template = await ctx.db.run(_mark_connected, now, current, presence_id, api_version, connections.began)
-        if current.agent.first_connected_at is None:
-            metrics = ctx.services.metrics
-            metrics["coderd_agents_first_connection_seconds"].observe(
-                max((now - current.agent.created_at).total_seconds(), 0), current.agent.name, template
-            )
-        with single_failure():
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(_ping, session, pings)
-                nursery.start_soon(_keep_checking, current, session, lambda: _mark(ctx, current, presence_id, pings))
-                yield
-                nursery.cancel_scope.cancel()
-    finally:
-        if connections.end(current.agent.id):
-            with trio.move_on_after(5, shield=True):
-                ended = _end_of(ctx, session)
-                await ctx.db.run(_mark_disconnected, ctx.clock.now(), current, presence_id, ended)
-
-
-@asynccontextmanager
-async def check_token_during(ctx: Context, current: CurrentAgent, session: Session) -> AsyncIterator[None]:
-    """Check the token during a link that uses it in another role; the agent is not marked connected."""
-    with single_failure():
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_keep_checking, current, session, lambda: _is_valid(ctx, current))
-            yield
-            nursery.cancel_scope.cancel()
-
-
-def _end_of(ctx: Context, session: Session) -> Ended | None:
-    """Return how a connection ended; None when the server closed it for a known reason."""
-    if session.reason == OUTDATED:
-        return None
-    if ctx.stopping.is_set():
-        return "stopping"
-    return "silent" if session.is_silent else "closed"
 
 
 class Pings:
@@ -159,38 +76,195 @@ class Pings:
         }
 
 
-async def _ping(session: Session, pings: Pings) -> None:
-    while not session.is_closed:
-        await trio.sleep(PING_INTERVAL)
-        try:
-            pings.answered(await session.ping(PING_TIMEOUT))
-        except RpcClosed as error:
-            session.close(error.message, silent=True)
+@dataclass(slots=True)
+class _Presence:
+    id: UUID
+    links: int = 0
 
 
-async def _keep_checking(known: CurrentAgent, session: Session, check: Callable[[], Awaitable[bool]]) -> None:
+@dataclass(slots=True, eq=False)
+class _Link:
+    """Connection of an agent that is pinged and checked."""
+
+    current: CurrentAgent
+    session: Session
+    presence_id: UUID
+    pings: Pings = field(default_factory=Pings)
+    asked_at: float | None = None
+    "trio time of the ping that waits for its answer."
+    is_checking: bool = False
+    has_left: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.has_left or self.session.is_closed
+
+    def answered(self, seconds: float) -> None:
+        self.pings.answered(seconds)
+        self.asked_at = None
+
+
+class AgentConnections:
+    """Connections of each agent to this process.
+
+    An agent that reconnects may have two for a moment: it has left when the last one ends. The time from the first to
+    the last connection is a presence with an id. The end of a presence is ignored once another one has begun, at any
+    replica.
+    """
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self.began = ctx.clock.now()
+        self._presences: dict[UUID, _Presence] = {}
+        self._pings = Turns(PING_INTERVAL, self._ping)
+        self._silences = Turns(PING_TIMEOUT, self._judge)
+        self._second_looks = Turns(SECOND_LOOK, _close_silent)
+        self._checks = Turns(CONNECTION_UPDATE_FREQUENCY.total_seconds(), self._check)
+        self._is_running = False
+
+    def begin(self, agent_id: UUID) -> UUID:
+        """Count a connection; return the id of its presence, new or existing."""
+        presence = self._presences.setdefault(agent_id, _Presence(new_uuid()))
+        presence.links += 1
+        return presence.id
+
+    def end(self, agent_id: UUID) -> bool:
+        """Uncount a connection; return whether it was the last one."""
+        self._presences[agent_id].links -= 1
+        if self._presences[agent_id].links:
+            return False
+        del self._presences[agent_id]
+        return True
+
+    def is_connected(self, agent_id: UUID) -> bool:
+        return agent_id in self._presences
+
+    def supervise(self, link: _Link) -> None:
+        """Ping an agent and check its token until it leaves."""
+        self._pings.join(link)
+        self._checks.join(link)
+        if not self._is_running:
+            self._is_running = True
+            for turns in (self._pings, self._silences, self._second_looks, self._checks):
+                self._ctx.nursery.start_soon(turns.run)
+
+    def _ping(self, link: _Link) -> bool:
+        if link.is_over:
+            return False
+        if link.asked_at is None:
+            link.asked_at = trio.current_time()
+            self._silences.join((link, link.asked_at))
+            link.session.start_ping(link.answered)
+        return True
+
+    def _judge(self, asked: tuple[_Link, float]) -> bool:
+        """Close the session of an agent that did not answer.
+
+        After a standstill of this process the answer may be unread, so the agent gets a second look.
+        """
+        if trio.current_time() - asked[1] >= PING_TIMEOUT + STALL:
+            self._second_looks.join(asked)
+        else:
+            _close_silent(asked)
+        return False
+
+    def _check(self, link: _Link) -> bool:
+        """Record that the link is alive, and close it unless the agent's token is still valid."""
+        if link.is_over:
+            return False
+        if not link.is_checking:
+            link.is_checking = True
+            report = Liveness(link.current, link.presence_id, link.pings.reading(), self._ctx.clock.now())
+            self._ctx.services.api.report_batches.liveness.submit(report, partial(_finish_check, link))
+        return True
+
+
+def _close_silent(asked: tuple[_Link, float]) -> bool:
+    link, asked_at = asked
+    if link.asked_at == asked_at and not link.is_over:
+        link.session.close(f"no answer to a ping within {PING_TIMEOUT:g} s", silent=True)
+    return False
+
+
+def _finish_check(link: _Link, outcome: Outcome[bool]) -> None:
+    link.is_checking = False
+    try:
+        is_valid = outcome.unwrap()
+    except Exception as error:
+        _log_failed_check(link.current, error)
+    else:
+        if not is_valid and not link.has_left:
+            _close_outdated(link.current, link.session)
+
+
+def _log_failed_check(known: CurrentAgent, error: Exception) -> None:
+    # A short outage of the database must not disconnect every agent.
+    _log.warn("an agent's token could not be checked", agent=known.agent.id, error=repr(error))
+
+
+def _close_outdated(known: CurrentAgent, session: Session) -> None:
+    _log.info("closing a link whose agent token is no longer valid", agent=known.agent.id)
+    session.close(OUTDATED)
+
+
+@asynccontextmanager
+async def track_connection(
+    ctx: Context, current: CurrentAgent, session: Session, api_version: str
+) -> AsyncIterator[None]:
+    """Mark the agent connected for the duration of the block, and ping it.
+
+    The session of a silent agent is closed, and that of an agent whose token is no longer valid.
+    """
+    connections = ctx.services.api.agent_connections
+    presence_id = connections.begin(current.agent.id)
+    link = _Link(current, session, presence_id)
+    try:
+        now = ctx.clock.now()
+        template = await ctx.db.run(_mark_connected, now, current, presence_id, api_version, connections.began)
+        if current.agent.first_connected_at is None:
+            metrics = ctx.services.metrics
+            metrics["coderd_agents_first_connection_seconds"].observe(
+                max((now - current.agent.created_at).total_seconds(), 0), current.agent.name, template
+            )
+        connections.supervise(link)
+        yield
+    finally:
+        link.has_left = True
+        if connections.end(current.agent.id):
+            with trio.move_on_after(5, shield=True):
+                ended = _end_of(ctx, session)
+                await ctx.db.run(_mark_disconnected, ctx.clock.now(), current, presence_id, ended)
+
+
+@asynccontextmanager
+async def check_token_during(ctx: Context, current: CurrentAgent, session: Session) -> AsyncIterator[None]:
+    """Check the token during a link that uses it in another role; the agent is not marked connected."""
+    with single_failure():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_keep_checking, ctx, current, session)
+            yield
+            nursery.cancel_scope.cancel()
+
+
+def _end_of(ctx: Context, session: Session) -> Ended | None:
+    """Return how a connection ended; None when the server closed it for a known reason."""
+    if session.reason == OUTDATED:
+        return None
+    if ctx.stopping.is_set():
+        return "stopping"
+    return "silent" if session.is_silent else "closed"
+
+
+async def _keep_checking(ctx: Context, known: CurrentAgent, session: Session) -> None:
     while not session.is_closed:
         await trio.sleep(CONNECTION_UPDATE_FREQUENCY.total_seconds())
         try:
-            is_valid = await check()
+            is_valid = await ctx.db.read(find_current_agent, known) is not None
         except Exception as error:
-            # A short outage of the database must not disconnect every agent.
-            _log.warn("an agent's token could not be checked", agent=known.agent.id, error=repr(error))
+            _log_failed_check(known, error)
             continue
         if not is_valid:
-            _log.info("closing a link whose agent token is no longer valid", agent=known.agent.id)
-            session.close(OUTDATED)
-
-
-async def _mark(ctx: Context, current: CurrentAgent, presence_id: UUID, pings: Pings) -> bool:
-    """Record that the link is alive; return whether the agent's token is still valid."""
-    return await ctx.services.api.report_batches.liveness.add(
-        Liveness(current, presence_id, pings.reading(), ctx.clock.now())
-    )
-
-
-async def _is_valid(ctx: Context, current: CurrentAgent) -> bool:
-    return await ctx.db.read(find_current_agent, current) is not None
+            _close_outdated(known, session)
 
 
 async def _mark_connected(

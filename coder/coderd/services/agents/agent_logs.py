@@ -19,9 +19,9 @@ from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.store.agents import agent_logs as log_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents import system_agents
-from coder.coderd.store.agents.agent_logs import AgentLogRow, NewAgentLog
+from coder.coderd.store.agents.agent_logs import AgentLogRow, LogAppend, NewAgentLog
 from coder.coderd.store.agents.agents import CurrentAgent, LogSourceRow
-from coder.coderd.store.workspaces.change_feed import notify_change
+from coder.coderd.store.workspaces.change_feed import notify_agents
 from coder.domain.access.policy import Subject
 from coder.domain.agents.agents import MAX_LOG_SOURCES, MAX_LOGS_LENGTH, MAX_SOURCE_TEXT
 
@@ -84,21 +84,50 @@ async def append_logs(ctx: Context, current: CurrentAgent, source_id: UUID, line
         raise TooLarge("Logs limit exceeded", f"An agent may write {MAX_LOGS_LENGTH} bytes of logs.")
 
 
+@dataclass(frozen=True, slots=True)
+class LogReport:
+    """Lines of an agent, and a source to create with them."""
+
+    known: CurrentAgent
+    source_id: UUID
+    lines: Sequence[AgentLogLine]
+    new_source: LogSourceRow | None = None
+
+
 async def store_logs(tx: Tx, current: CurrentAgent, source_id: UUID, lines: Sequence[AgentLogLine]) -> bool:
-    """Store lines without tokens of builds; return False when the log is full.
+    """Store lines without tokens of builds; return False when the log is full."""
+    return (await store_all_logs(tx, [LogReport(current, source_id, lines)]))[0]
+
+
+async def store_all_logs(tx: Tx, reports: Sequence[LogReport]) -> list[bool]:
+    """Store reports of many agents, as `store_logs` does, together.
 
     Watchers of the workspace are notified of the first line and of the overflow only.
     """
-    outputs = await mask_build_tokens(tx, [line.output.replace("\x00", REPLACEMENT) for line in lines])
-    rows = [
-        NewAgentLog(line.created_at, output, line.level or "info") for line, output in zip(lines, outputs, strict=True)
+    for report in reports:
+        if report.new_source is not None:
+            await agent_store.add_log_source(tx, report.new_source)
+    texts = [line.output.replace("\x00", REPLACEMENT) for report in reports for line in report.lines]
+    outputs = iter(await mask_build_tokens(tx, texts))
+    appends = [
+        LogAppend(
+            report.known.agent.id,
+            report.source_id,
+            [NewAgentLog(line.created_at, next(outputs), line.level or "info") for line in report.lines],
+        )
+        for report in reports
     ]
-    stored = await log_store.append_logs(tx, current.agent.id, source_id, rows, max_length=MAX_LOGS_LENGTH)
-    ids = {"owner_id": current.owner_id, "workspace_id": current.workspace_id, "agent_id": current.agent.id}
-    await notify_change(tx, "logs", **ids)
-    is_first = stored and current.agent.logs_length == 0
-    if is_first or (not stored and not current.agent.logs_overflowed):
-        await notify_change(tx, "startup", **ids)
+    stored = await log_store.append_all_logs(tx, appends, max_length=MAX_LOGS_LENGTH)
+    places: dict[tuple[UUID, UUID, UUID], None] = {}
+    changed: dict[tuple[UUID, UUID, UUID], None] = {}
+    for report, is_stored in zip(reports, stored, strict=True):
+        agent = report.known.agent
+        place = (report.known.owner_id, report.known.workspace_id, agent.id)
+        places[place] = None
+        if (agent.logs_length == 0) if is_stored else not agent.logs_overflowed:
+            changed[place] = None
+    await notify_agents(tx, "logs", list(places))
+    await notify_agents(tx, "startup", list(changed))
     return stored
 
 

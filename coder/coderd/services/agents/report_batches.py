@@ -1,4 +1,4 @@
-"""Periodic reports of all agents, written together: liveness, statistics, readings of machines, metadata.
+"""Frequent reports of all agents, written together: liveness, statistics, readings of machines, metadata, logs.
 
 Each agent sends some twenty of them a minute. A call is answered when its batch is written.
 """
@@ -16,6 +16,7 @@ from coder.base.json_types import JsonObject
 from coder.coderd.services.access.token_masking import mask_build_tokens
 from coder.coderd.services.activity.deadlines import bump_deadline
 from coder.coderd.services.agents import disconnects
+from coder.coderd.services.agents.agent_logs import LogReport, store_all_logs
 from coder.coderd.services.foundation.batches import Batch
 from coder.coderd.store.agents import agent_metadata as metadata_store
 from coder.coderd.store.agents import agent_stats as stats_store
@@ -28,6 +29,11 @@ from coder.coderd.store.workspaces.change_feed import Kind, notify_agents
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
+
+
+_LOG_SPACING = 0.2
+"""Share of the usual spacing, our own value: the seconds that a line may wait which somebody reads."""
+_MOST_LOGS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,8 @@ class ReportBatches:
         self.stats: Batch[StatsReport, None] = Batch(ctx, _insert_stats)
         self.vitals: Batch[VitalsReport, None] = Batch(ctx, _put_vitals)
         self.metadata: Batch[MetadataReport, None] = Batch(ctx, _update_metadata)
+        self.logs: Batch[LogReport, bool] = Batch(ctx, store_all_logs, spacing=_LOG_SPACING, max_items=_MOST_LOGS)
+        """Answers whether the agent's log had room."""
 
 
 async def _mark_alive(tx: Tx, reports: Sequence[Liveness]) -> list[bool]:

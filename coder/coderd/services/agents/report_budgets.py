@@ -43,9 +43,11 @@ class ReportBudgets:
         key, cost = (agent_id, name), 60 / a_minute
         until = max(self._paid_until.get(key, now), now) + cost
         self._paid_until[key] = until
+        if until - now <= 60:
+            return
         try:
             # The wait begins when a minute's budget is used.
-            await trio.sleep(max(0.0, until - now - 60))
+            await trio.sleep(until - now - 60)
         except trio.Cancelled:
             # The call was not made: pending calls of an ended link must not use up the next link's budget.
             if key in self._paid_until:

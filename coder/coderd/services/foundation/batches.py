@@ -6,10 +6,11 @@ Thousands of agents report at the same intervals. A transaction of its own for e
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import trio
+from outcome import Error, Outcome, Value
 
 from coder.coderd.store.engine.availability import DatabaseAwayError
 
@@ -29,44 +30,61 @@ MAX_ITEMS = 1000
 @dataclass(slots=True)
 class _Waiting(Generic[Item, Result]):
     item: Item
-    done: trio.Event = field(default_factory=trio.Event)
-    result: Result | None = None
-    error: Exception | None = None
+    finish: Callable[[Outcome[Result]], None]
 
 
 class Batch(Generic[Item, Result]):
     """Items that wait for their common transaction.
 
-    An item that arrives after a pause is written immediately, later ones at most once per `SPACING`. `write` returns
-    one result for each item, in order. When it fails for several items, each is written alone, so that an item that
-    cannot be written fails no other.
+    An item that arrives after a pause is written immediately, later ones at most once per `SPACING` times `spacing`.
+    `write` returns one result for each item, in order. When it fails for several items, each is written alone, so that
+    an item that cannot be written fails no other.
     """
 
-    def __init__(self, ctx: Context, write: Callable[[Tx, Sequence[Item]], Awaitable[Sequence[Result]]]) -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        write: Callable[[Tx, Sequence[Item]], Awaitable[Sequence[Result]]],
+        *,
+        spacing: float = 1.0,
+        max_items: int = MAX_ITEMS,
+    ) -> None:
         self._ctx = ctx
         self._write = write
+        self._spacing = spacing
+        "In units of `SPACING`."
+        self._max_items = max_items
         self._waiting: list[_Waiting[Item, Result]] = []
         self._running = False
         self._next_start = 0.0
 
     async def add(self, item: Item) -> Result:
         """Write `item` with the next batch and return its result. Raises what the transaction raised."""
-        waiting: _Waiting[Item, Result] = _Waiting(item)
-        self._waiting.append(waiting)
+        done = trio.Event()
+        outcomes: list[Outcome[Result]] = []
+
+        def finish(outcome: Outcome[Result]) -> None:
+            outcomes.append(outcome)
+            done.set()
+
+        self.submit(item, finish)
+        await done.wait()
+        return outcomes.pop().unwrap()
+
+    def submit(self, item: Item, finish: Callable[[Outcome[Result]], None]) -> None:
+        """Write `item` with the next batch without waiting: `finish` gets its result, or what the transaction raised.
+        `finish` must not raise."""
+        self._waiting.append(_Waiting(item, finish))
         if not self._running:
             self._running = True
             self._ctx.nursery.start_soon(self._run)
-        await waiting.done.wait()
-        if waiting.error is not None:
-            raise waiting.error
-        return waiting.result  # type: ignore[return-value]
 
     async def _run(self) -> None:
         try:
             while self._waiting:
                 await trio.sleep_until(self._next_start)
-                self._next_start = trio.current_time() + SPACING
-                batch, self._waiting = self._waiting[:MAX_ITEMS], self._waiting[MAX_ITEMS:]
+                self._next_start = trio.current_time() + SPACING * self._spacing
+                batch, self._waiting = self._waiting[: self._max_items], self._waiting[self._max_items :]
                 await self._write_all(batch)
         finally:
             self._running = False
@@ -84,13 +102,11 @@ class Batch(Generic[Item, Result]):
                 await self._write_all([waiting])
         else:
             for waiting, result in zip(batch, results, strict=True):
-                waiting.result = result
-                waiting.done.set()
+                waiting.finish(Value(result))
 
 
 def _fail(batch: Sequence[_Waiting[Item, Result]], error: Exception) -> None:
     for waiting in batch:
         # Each task raises an exception of its own: a shared one would collect the traceback of every task.
         own = DatabaseAwayError(error.reason) if isinstance(error, DatabaseAwayError) else error
-        waiting.error = own
-        waiting.done.set()
+        waiting.finish(Error(own))

@@ -79,6 +79,8 @@ class WorkspaceChangeFeed:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._watchers: dict[_Key, set[Watch]] = {}
+        self._watched_agents: set[str] = set()
+        "Agents with watchers, as notices name them."
         self._versions: dict[UUID, int] = {}
         self._counter = count(1)
         self._resyncs = 0
@@ -119,6 +121,8 @@ class WorkspaceChangeFeed:
             self._versions[workspace_id] = next(self._counter)  # it may have changed without a watcher
         for key in keys:
             self._watchers.setdefault(key, set()).add(watch)
+        if agent_id is not None:
+            self._watched_agents.add(str(agent_id))
         try:
             yield watch
         finally:
@@ -133,6 +137,8 @@ class WorkspaceChangeFeed:
             kind, ident = key
             if kind == "workspace" and ident is not None:
                 self._versions.pop(ident, None)
+            elif kind == "agent":
+                self._watched_agents.discard(str(ident))
 
     async def _listen(self) -> None:
         async with self._ctx.db.listen(CHANNEL) as notices:
@@ -141,11 +147,20 @@ class WorkspaceChangeFeed:
                 if payload == RESYNC:
                     self._notify_all(Change("resync"))
                     continue
+                if not self._may_concern_anyone(payload):
+                    continue
                 try:
                     change = parse_change(payload)
                 except ValueError:
                     continue  # a foreign notice on our channel
                 self._dispatch(change)
+
+    def _may_concern_anyone(self, payload: str) -> bool:
+        """Return whether a notice is worth parsing: most are about logs of agents that nobody watches."""
+        if not self._watchers:
+            return False
+        words = payload.split(" ")
+        return words[0] not in AGENT_ONLY or words[-1] in self._watched_agents
 
     async def _wake_on_stop(self) -> None:
         """Wake all watchers when the server stops, so that their streams end."""

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.base.log import get_logger
 from coder.coderd.services.agents.agent_api.call_table import CallTable, call
 from coder.coderd.services.agents.agent_api.message_fields import uuid_untrusted
-from coder.coderd.services.agents.agent_logs import AgentLogLine, store_logs
-from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.services.agents.agent_logs import AgentLogLine, LogReport, store_all_logs
 from coder.coderd.store.agents.agents import CurrentAgent, LogSourceRow
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
-    from coder.coderd.store.engine.database import Tx
 
 MAX_BOUNDARY_LOGS = 1000
 EXTERNAL_SOURCE = UUID("3b579bf4-1ed8-4b99-87a8-e9a1e3410410")
 """Source of lines without a source."""
+LARGE = 32 << 10
+"""Bytes of lines, our own value, that are stored in a transaction of their own."""
 
 _log = get_logger("agents")
 
@@ -34,6 +33,7 @@ class LogCalls:
     def __init__(self, ctx: Context, current: CurrentAgent) -> None:
         self._ctx = ctx
         self._current = current
+        self._has_external_source = False
 
     def calls(self) -> CallTable:
         """Return the calls of this group by name."""
@@ -70,7 +70,17 @@ class LogCalls:
             return True
         now = self._ctx.clock.now()
         rows = [AgentLogLine(now, line.output, _level(line.level)) for line in lines]
-        stored = await self._ctx.db.run(_store_logs, self._current, source_id, rows, now)
+        new_source, is_external = None, source_id.int == 0
+        if is_external:
+            source_id = EXTERNAL_SOURCE
+            if not self._has_external_source:
+                new_source = LogSourceRow(self._current.agent.id, source_id, now, "External", "/emojis/1f310.png")
+        report = LogReport(self._current, source_id, rows, new_source)
+        if sum(len(line.output) for line in rows) > LARGE:
+            (stored,) = await self._ctx.db.run(store_all_logs, [report])
+        else:
+            stored = await self._ctx.services.api.report_batches.logs.add(report)
+        self._has_external_source |= is_external
         self._update_row(stored=stored)
         return stored
 
@@ -78,14 +88,6 @@ class LogCalls:
         """Update the logs' state in the cached row, which decides the notices of the next batch."""
         agent = replace(self._current.agent, logs_length=max(1, self._current.agent.logs_length))
         self._current = replace(self._current, agent=agent if stored else replace(agent, logs_overflowed=True))
-
-
-async def _store_logs(tx: Tx, current: CurrentAgent, source_id: UUID, rows: list[AgentLogLine], now: datetime) -> bool:
-    if source_id.int == 0:
-        source_id = EXTERNAL_SOURCE
-        source = LogSourceRow(current.agent.id, source_id, now, "External", "/emojis/1f310.png")
-        await agent_store.add_log_source(tx, source)
-    return await store_logs(tx, current, source_id, rows)
 
 
 def _level(level: int) -> str:

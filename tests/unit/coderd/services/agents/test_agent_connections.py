@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ from uuid import UUID
 import pytest
 import trio
 import trio.testing
+from outcome import Error, Outcome, Value
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.agents import agent_connections
@@ -25,17 +27,15 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 class Scene:
     """A server whose database is a list of its queries."""
 
-    def __init__(self) -> None:
+    def __init__(self, nursery: trio.Nursery) -> None:
         self.place: Any = SimpleNamespace(agent=SimpleNamespace(id=AGENT, first_connected_at=NOW), build_id=UUID(int=5))
         self.current: Any = self.place
         self.calls: list[tuple[str, float]] = []
-        api = SimpleNamespace(
-            agent_connections=AgentConnections(SimpleNamespace(clock=FakeClock())),  # type: ignore[arg-type]
-            report_batches=SimpleNamespace(liveness=SimpleNamespace(add=self.mark_alive)),
-        )
+        api: Any = SimpleNamespace(report_batches=SimpleNamespace(liveness=SimpleNamespace(submit=self.mark_alive)))
         self.ctx: Any = SimpleNamespace(
-            services=SimpleNamespace(api=api), clock=FakeClock(), db=self, stopping=trio.Event()
+            services=SimpleNamespace(api=api), clock=FakeClock(), db=self, stopping=trio.Event(), nursery=nursery
         )
+        api.agent_connections = AgentConnections(self.ctx)  # type: ignore[arg-type]
         self.ended: list[str | None] = []
         self.is_database_away = False
 
@@ -46,19 +46,21 @@ class Scene:
         self.calls.append((fn.__name__.strip("_"), trio.current_time()))
         return None
 
-    async def mark_alive(self, _report: Liveness) -> bool:
-        await trio.lowlevel.checkpoint()
+    def mark_alive(self, _report: Liveness, finish: Callable[[Outcome[bool]], None]) -> None:
         if self.is_database_away:
-            raise OSError("database is restarting")
+            finish(Error(OSError("database is restarting")))
+            return
         self.calls.append(("alive", trio.current_time()))
-        return self.current is not None
+        finish(Value(self.current is not None))
 
     def names(self) -> list[str]:
         return [name for name, _ in self.calls]
 
 
-async def test_frozen_agent_disconnects_in_17_seconds(autojump_clock: trio.testing.MockClock) -> None:
-    view_context = Scene()
+async def test_frozen_agent_disconnects_in_17_seconds(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    view_context = Scene(nursery)
     left, _frozen = trio.testing.memory_stream_pair()
     async with (
         open_session(left, "server") as session,
@@ -71,12 +73,14 @@ async def test_frozen_agent_disconnects_in_17_seconds(autojump_clock: trio.testi
     assert view_context.ended == ["silent"]
 
 
-async def test_agent_that_keepalive_gave_up_was_silent(autojump_clock: trio.testing.MockClock) -> None:
-    """The session's own ping of the 30th second fails before the last one of these, which waits longer."""
-    view_context = Scene()
+async def test_agent_that_froze_later_disconnects_in_17_seconds(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    """The session's own keepalive would wait for the 55th second: the pings of presence are answered."""
+    view_context = Scene(nursery)
     left, right = trio.testing.memory_stream_pair()
     agent = yamux.Yamux(client=True)
-    async with open_session(left, "server") as session, trio.open_nursery() as nursery:
+    async with open_session(left, "server") as session, trio.open_nursery() as tasks:
 
         async def answer_until_frozen() -> None:
             with trio.move_on_after(29):
@@ -84,27 +88,31 @@ async def test_agent_that_keepalive_gave_up_was_silent(autojump_clock: trio.test
                     agent.receive_untrusted(bytes(data))
                     await right.send_all(agent.take_output(1 << 20))
 
-        nursery.start_soon(answer_until_frozen)
+        tasks.start_soon(answer_until_frozen)
         async with track_connection(view_context.ctx, view_context.place, session, "2.10"):
             await session.wait_closed()
-            assert trio.current_time() == pytest.approx(40)
-            assert "no sign of life" in session.reason
+            assert trio.current_time() == pytest.approx(42)
+            assert "no answer to a ping" in session.reason
     assert view_context.ended == ["silent"]
 
 
-async def test_closed_connection_noticed_immediately(autojump_clock: trio.testing.MockClock) -> None:
-    view_context = Scene()
+async def test_closed_connection_noticed_immediately(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    view_context = Scene(nursery)
     left, right = trio.testing.memory_stream_pair()
-    async with open_session(left, "server") as session, trio.open_nursery() as nursery:
-        nursery.start_soon(right.aclose)
+    async with open_session(left, "server") as session, trio.open_nursery() as tasks:
+        tasks.start_soon(right.aclose)
         async with track_connection(view_context.ctx, view_context.place, session, "2.10"):
             await session.wait_closed()
     assert view_context.calls[-1] == ("mark_disconnected", pytest.approx(0))
     assert view_context.ended == ["closed"]
 
 
-async def test_answering_agent_marked_every_15_seconds(autojump_clock: trio.testing.MockClock) -> None:
-    view_context = Scene()
+async def test_answering_agent_marked_every_15_seconds(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    view_context = Scene(nursery)
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session, open_session(right, "client") as agent:
         async with track_connection(view_context.ctx, view_context.place, session, "2.10"):
@@ -114,8 +122,10 @@ async def test_answering_agent_marked_every_15_seconds(autojump_clock: trio.test
     assert view_context.names() == ["mark_connected", "alive", "alive", "alive", "mark_disconnected"]
 
 
-async def test_agent_with_revoked_token_disconnects(autojump_clock: trio.testing.MockClock) -> None:
-    view_context = Scene()
+async def test_agent_with_revoked_token_disconnects(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    view_context = Scene(nursery)
     left, right = trio.testing.memory_stream_pair()
     async with (
         open_session(left, "server") as session,
@@ -128,8 +138,8 @@ async def test_agent_with_revoked_token_disconnects(autojump_clock: trio.testing
         assert trio.current_time() == pytest.approx(15)
 
 
-async def test_last_connection_marks_end(autojump_clock: trio.testing.MockClock) -> None:
-    view_context = Scene()
+async def test_last_connection_marks_end(autojump_clock: trio.testing.MockClock, nursery: trio.Nursery) -> None:
+    view_context = Scene(nursery)
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session, open_session(right, "client"):
         async with track_connection(view_context.ctx, view_context.place, session, "2.10"):
@@ -139,8 +149,8 @@ async def test_last_connection_marks_end(autojump_clock: trio.testing.MockClock)
         assert view_context.names().count("mark_disconnected") == 1
 
 
-async def test_database_outage_keeps_agents(autojump_clock: trio.testing.MockClock) -> None:
-    view_context = Scene()
+async def test_database_outage_keeps_agents(autojump_clock: trio.testing.MockClock, nursery: trio.Nursery) -> None:
+    view_context = Scene(nursery)
     view_context.is_database_away = True
     left, right = trio.testing.memory_stream_pair()
     async with (
