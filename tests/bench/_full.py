@@ -99,9 +99,12 @@ def measure(options: Options) -> tuple[list[dict[str, Any]], dict[str, str]]:
         for name in options.parts or tuple(PARTS):
             limit = PARTS[name].minutes(options) * 60
             note(f"part {name}, at most {limit / 60:.0f} minutes …")
-            began, file = time.monotonic(), Path(folder) / f"{name}.jsonl"
+            began, file, is_over = time.monotonic(), Path(folder) / f"{name}.jsonl", False
             file.touch()
-            status = _run(name, options, file, limit)
+            try:
+                status = _run(name, options, file, limit)
+            except KeyboardInterrupt:
+                status, is_over = 1, True
             for line in file.read_text().splitlines():
                 found = json.loads(line)
                 skipped |= found.get("skipped", {})
@@ -111,6 +114,9 @@ def measure(options: Options) -> tuple[list[dict[str, Any]], dict[str, str]]:
                 skipped[f"part {name}"] = reason(TimeoutError(f"stopped after {limit / 60:.0f} minutes"))
             rows.append(row(f"part {name} measured to its end", is_complete, "", 1, better="higher"))
             rows.append(row(f"part {name}: wall", (time.monotonic() - began) / 60, "min", None))
+            if is_over:
+                skipped["later parts"] = reason(InterruptedError("the run was interrupted"))
+                break
     return rows, skipped
 
 

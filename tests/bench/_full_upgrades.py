@@ -31,7 +31,7 @@ from coder.net.errors import HttpError, NetError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 from tests.bench._full import Emit, Options
-from tests.bench._full_place import p99, serving
+from tests.bench._full_place import serving
 from tests.bench._workspace import program
 from tests.bench.first import Place, note, prepare
 from tests.bench.replacements import DONE
@@ -171,17 +171,21 @@ class Upgrades:
                 session.ended = "never started"
 
     async def _replace_all(self, rounds: int, seconds: float) -> list[float]:
-        """Replace all processes so often, evenly spread; the seconds of each."""
-        log, took, began = self.place.folder / "server.log", [], trio.current_time()
+        """Replace all processes so often, evenly spread; the seconds of each. Fewer where one takes too long, or all."""
+        log, began = self.place.folder / "server.log", trio.current_time()
+        took: list[float] = []
         for number in range(rounds):
             await trio.sleep_until(began + number * seconds / rounds)
+            if trio.current_time() - began > 1.3 * seconds + 60:
+                break
             started = trio.current_time()
             os.kill(self.server, signal.SIGHUP)
             with trio.move_on_after(REPLACE_LIMIT) as scope:
                 while log.read_bytes().count(DONE.encode()) <= number:
                     await trio.sleep(0.1)
             if scope.cancelled_caught:
-                raise TimeoutError(f"replacement {number + 1} was not done within {REPLACE_LIMIT:.0f} s")
+                note(f"  replacement {number + 1} was not done within {REPLACE_LIMIT:.0f} s")
+                break
             took.append(trio.current_time() - started)
             note(f"  replacement {number + 1}: {took[-1]:.1f} s, {self._lost()} sessions lost")
         return took
@@ -191,6 +195,7 @@ class Upgrades:
 
     def _report(self, count: int, rounds: int, seconds: float, took: list[float]) -> None:
         name, emit = f"{rounds} replacements in {seconds / 60:.1f} minutes, {count} sessions", self.emit
+        emit(f"{name}: replacements done", len(took), "", rounds, better="higher")
         emit(f"{name}: sessions lost", self._lost(), "sessions", 0)
         emit(f"{name}: lines lost", sum(session.lost for session in self.sessions), "lines", 0)
         emit(f"{name}: files of scp that came changed", self.copies.changed, "files", 0)
@@ -202,8 +207,9 @@ class Upgrades:
                 emit(f"{name}: median of the sessions' longest pauses, {path}", statistics.median(pauses), "s", None)
         again = sum(max(session.connections - 1, 0) for session in self.sessions)
         emit(f"{name}: web terminals connected again", again, "times", None)
-        emit("replacement of all processes, median", statistics.median(took), "s", None)
-        emit("replacement of all processes, longest", p99(took), "s", None)
+        if took:
+            emit("replacement of all processes, median", statistics.median(took), "s", None)
+            emit("replacement of all processes, longest", max(took), "s", None)
         for session in self.sessions:
             if session.ended:
                 note(f"  lost: {session.kind}, {session.path}: {session.ended}")
