@@ -171,7 +171,7 @@ class Upgrades:
                 session.ended = "never started"
 
     async def _replace_all(self, rounds: int, seconds: float) -> list[float]:
-        """Replace all processes so often, evenly spread; the seconds of each. Fewer where one takes too long, or all."""
+        """Replace all processes so often, evenly spread; the seconds of each, fewer where that takes too long."""
         log, began = self.place.folder / "server.log", trio.current_time()
         took: list[float] = []
         for number in range(rounds):
