@@ -21,16 +21,21 @@ from statistics import median
 from typing import Any
 
 from tests.bench._full import Emit, Options, SkippedError
+from tests.bench._full_place import server_processes, spent
 from tests.bench._relay_server import NAME, RelayServer, relay_server
 from tests.bench.first import ROOT, end, note, wait
 from tests.kit.stand_ins.certificates import Authority
 
 VERSION = "v1.98.10"
 """The newest that builds with Go 1.26."""
-PEERS, FEW = 100, 20
-"""Peers, and senders among them that already fill a core; all of them are five times as many."""
+PEERS = 100
+WINDOWS = {"two batches each under way": 2 * 11 * 1437, "as much as the connections take": 0}
+"""How much each peer has under way, as a stream that obeys its receiver, and without limit: the overload. derper holds
+32 packets for a receiver and drops further ones."""
 ROUNDS, SECONDS = 3, 6.0
 BUILD_LIMIT = 240.0
+Found = dict[str, dict[str, list[dict[str, float]]]]
+"""Measurements by program and amount."""
 
 
 def run(options: Options, folder: Path, emit: Emit) -> None:
@@ -43,19 +48,20 @@ def run(options: Options, folder: Path, emit: Emit) -> None:
     except SkippedError as error:
         missing = str(error)
     seconds, rounds = max(SECONDS * options.scale, 1.0), max(round(ROUNDS * options.scale), 1)
-    found: dict[str, dict[int, list[dict[str, float]]]] = {}
+    found: Found = {}
     with relay_server(tls=True, command=("taskset", "-c", "0")) as ours:
-        loads = {"coder server": _load(ours.port, ours.authority, ours)}
+        loads = {"coder server": _load(ours.port, ours.authority, ours.pid, ours)}
         if theirs is not None:
             loads["derper"] = _derper_load(theirs, folder)
         contexts = {name: manager.__enter__() for name, manager in loads.items()}
         try:
+            for load in contexts.values():
+                load.measure(0, 0.5)  # connects them
             for _ in range(rounds):
                 for name, load in contexts.items():
-                    for senders in (FEW, PEERS):
-                        note(f"{name}, {senders} senders …")
-                        given = load.measure(senders, seconds)
-                        found.setdefault(name, {}).setdefault(senders, []).append(given)
+                    for amount, window in WINDOWS.items():
+                        note(f"{name}, {amount} …")
+                        found.setdefault(name, {}).setdefault(amount, []).append(load.measure(window, seconds))
         finally:
             for manager in loads.values():
                 manager.__exit__(None, None, None)
@@ -64,20 +70,24 @@ def run(options: Options, folder: Path, emit: Emit) -> None:
         raise SkippedError(f"beside derper: {missing}")
 
 
-def _report(found: dict[str, dict[int, list[dict[str, float]]]], emit: Emit) -> None:
+def _report(found: Found, emit: Emit) -> None:
+    obeying, overload = WINDOWS
     rates = {}
-    for name, by_senders in found.items():
-        for senders, runs in by_senders.items():
-            rates[name, senders] = median(each["mbit"] for each in runs)
-            what = f"relay on one core with TLS, {PEERS} peers, {senders} send: {name}"
-            emit(what, rates[name, senders], "Mbit/s", None, better="higher")
+    for name, by_amount in found.items():
+        for amount, runs in by_amount.items():
+            rates[name, amount] = median(each["mbit"] for each in runs)
+            what = f"relay on one core with TLS, {PEERS} peers, {amount}: {name}"
+            emit(what, rates[name, amount], "Mbit/s", None, better="higher")
+            emit(f"{what}: its CPU", median(each["relay"] for each in runs), "ms/MB", None)
             emit(f"{what}: load's share of its core", median(each["cores"] for each in runs), "cores", None)
-            emit(f"{what}: senders from whom nothing came", max(each["silent"] for each in runs), "senders", 0)
-        name_of = f"{name}: {PEERS} senders beside {FEW}"
-        emit(name_of, rates[name, PEERS] / rates[name, FEW], "x", 0.9 if name != "derper" else None, better="higher")
-    if ("derper", PEERS) in rates:
-        beside = rates["coder server", PEERS] / rates["derper", PEERS]
-        emit(f"relay on one core with TLS, {PEERS} senders, beside derper", beside, "x", 1, better="higher")
+            emit(f"{what}: peers whom nothing reached", max(each["silent"] for each in runs), "peers", None)
+        beside = rates[name, overload] / rates[name, obeying]
+        emit(
+            f"{name}: overload beside the rate without", beside, "x", None if name == "derper" else 0.9, better="higher"
+        )
+    if "derper" in found:
+        beside = rates["coder server", obeying] / rates["derper", obeying]
+        emit(f"relay on one core with TLS, {PEERS} peers: coder server beside derper", beside, "x", 1, better="higher")
 
 
 def derper() -> Path:
@@ -104,23 +114,27 @@ class Load:
     """The process of 100 clients."""
 
     process: subprocess.Popen[str]
+    relay: int
+    "The relay's process id."
 
-    def measure(self, senders: int, seconds: float) -> dict[str, float]:
+    def measure(self, window: int, seconds: float) -> dict[str, float]:
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"peers": PEERS, "senders": senders, "seconds": seconds}) + "\n")
+        before = spent(server_processes(self.relay))
+        self.process.stdin.write(json.dumps({"peers": PEERS, "window": window, "seconds": seconds}) + "\n")
         self.process.stdin.flush()
         answer: dict[str, float] = _line(self.process)
-        return answer
+        used, megabytes = spent(server_processes(self.relay)) - before, answer["mbit"] / 8 * (seconds + 1)
+        return {**answer, "relay": used / megabytes if megabytes else 0.0}
 
 
 @contextmanager
-def _load(port: int, authority: str, server: RelayServer | None = None) -> Iterator[Load]:
+def _load(port: int, authority: str, pid: int, server: RelayServer | None = None) -> Iterator[Load]:
     """100 clients of a relay; those of a deployment are announced to it."""
     command = ["taskset", "-c", "1", sys.executable, "-m", "tests.bench._full_relay_load", str(port), authority]
     with _piped(command) as process:
         keys = _line(process)
         if server is None:
-            yield Load(process)
+            yield Load(process, pid)
             return
         announce = [sys.executable, "-m", "tests.bench._full_relay_announce", str(port), authority, server.token]
         with _piped(announce) as announcing:
@@ -128,7 +142,7 @@ def _load(port: int, authority: str, server: RelayServer | None = None) -> Itera
             announcing.stdin.write(json.dumps(keys) + "\n")
             announcing.stdin.flush()
             _line(announcing)
-            yield Load(process)
+            yield Load(process, pid)
 
 
 @contextmanager
@@ -148,7 +162,7 @@ def _derper_load(program: Path, folder: Path) -> Iterator[Load]:
         process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         wait(lambda: _accepts(port))
-        with _load(port, signer.file) as load:
+        with _load(port, signer.file, process.pid) as load:
             yield load
     except BaseException:
         note((own / "log").read_text(errors="replace")[-1500:])

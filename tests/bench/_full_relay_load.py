@@ -1,6 +1,6 @@
 """Clients of a relay that send to each other as fast as it takes, for part `relay`; the same for every relay.
 
-python -m tests.bench._full_relay_load PORT AUTHORITY reads lines of JSON: {"peers", "senders", "seconds"} is a
+python -m tests.bench._full_relay_load PORT AUTHORITY reads lines of JSON: {"peers", "window", "seconds"} is a
 measurement, answered by one line. The first answer is the list of the peers' public keys, so that a deployment can be
 told of them. Peer 2n and 2n+1 send to each other, in packets of 1,400 bytes; only what arrives counts.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import selectors
 import socket
 import ssl
@@ -21,8 +22,10 @@ from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.wire import derp, derp_info, derp_reader
 from tests.bench._relay_server import NAME
 
-PACKET, BATCH = 1400, 40
-"""Bytes of a packet, and packets of a write: 56 KB, about what a node with UDP offload has at a time."""
+PACKET, BATCH = 1400, 11
+"""Bytes of a packet, and packets of a write, which fill a TLS record."""
+STALLED = 0.5
+"""Seconds after which what has not arrived counts as dropped."""
 READ = 1 << 16
 KEYS = 100
 _REQUEST = f"GET /derp HTTP/1.1\r\nHost: {NAME}\r\nUpgrade: DERP\r\nConnection: Upgrade\r\n\r\n".encode()
@@ -38,6 +41,8 @@ class Peer:
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = context.wrap_socket(plain, server_hostname=NAME)
         self.received = 0
+        self.sent = 0
+        self.other = self
         self.pending = memoryview(b"")
         self.batch = b""
         self._log_in(private)
@@ -84,44 +89,57 @@ class Peer:
     def write(self) -> None:
         """Send the rest of a batch, or the next."""
         try:
-            self.pending = self.pending or memoryview(self.batch)
+            if not self.pending:
+                self.pending = memoryview(self.batch)
+                self.sent += len(self.batch)
             self.pending = self.pending[self.socket.send(self.pending) :]
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             pass
 
 
-def measure(peers: Sequence[Peer], senders: int, seconds: float) -> dict[str, float]:
-    """Return the bytes that arrived in so many seconds, after one second of start."""
-    for peer in peers:
-        peer.received = 0
+def measure(peers: Sequence[Peer], window: int, seconds: float) -> dict[str, float]:
+    """Return what arrived in so many seconds, after one second of start.
+
+    Every peer sends, with at most `window` bytes under way to the other of its pair; 0 sets no limit.
+    """
     with selectors.DefaultSelector() as selector:
-        for number, peer in enumerate(peers):
-            writes = selectors.EVENT_WRITE if number < senders else 0
-            selector.register(peer.socket, selectors.EVENT_READ | writes, peer)
-        began = time.monotonic()
-        is_warm = False
-        cpu = time.process_time()
+        for peer in peers:
+            peer.sent = peer.other.received
+            selector.register(peer.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, peer)
+        began = checked = time.monotonic()
+        before: list[int] = []
+        cpu = started = 0.0
+        seen = [0] * len(peers)
         while (now := time.monotonic()) < began + seconds + 1:
-            if not is_warm and now > began + 1:
-                is_warm, cpu = True, time.process_time()
-                for peer in peers:
-                    peer.received = 0
-            for key, events in selector.select(0.1):
+            if not before and now > began + 1:
+                before, cpu, started = [peer.received for peer in peers], time.process_time(), now
+            if now > checked + STALLED:
+                checked = now
+                for number, peer in enumerate(peers):
+                    if peer.other.received == seen[number]:  # the relay dropped what was under way
+                        peer.sent = peer.other.received
+                        selector.modify(peer.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, peer)
+                    seen[number] = peer.other.received
+            for key, events in selector.select(0.05):
+                peer = key.data
                 if events & selectors.EVENT_READ:
-                    key.data.read()
+                    peer.read()
+                    if window and peer.other.sent - peer.received < window:
+                        selector.modify(peer.other.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, peer.other)
                 if events & selectors.EVENT_WRITE:
-                    key.data.write()
-        took = time.monotonic() - began - 1
+                    if not window or peer.pending or peer.sent - peer.other.received < window:
+                        peer.write()
+                    else:
+                        selector.modify(peer.socket, selectors.EVENT_READ, peer)
+        took = time.monotonic() - started
         used = (time.process_time() - cpu) / took
-    # What was under way arrives and is thrown away; the rest of a batch must go out before the next measurement.
+    arrived = [peer.received - count for peer, count in zip(peers, before, strict=True)]
     _drain(peers)
-    total = sum(peer.received for peer in peers)
-    silent = sum(not peers[number ^ 1].received for number in range(senders))
-    return {"mbit": total * 8 / took / 1e6, "cores": used, "silent": silent}
+    return {"mbit": sum(arrived) * 8 / took / 1e6, "cores": used, "silent": arrived.count(0), "seconds": took}
 
 
 def _drain(peers: Sequence[Peer]) -> None:
-    received = [peer.received for peer in peers]
+    """Let what is under way arrive; the rest of a batch must go out before the next measurement."""
     until = time.monotonic() + 5
     while time.monotonic() < until:
         before = sum(peer.received for peer in peers)
@@ -132,8 +150,16 @@ def _drain(peers: Sequence[Peer]) -> None:
         time.sleep(0.05)
         if sum(peer.received for peer in peers) == before and not any(peer.pending for peer in peers):
             break
-    for peer, count in zip(peers, received, strict=True):
-        peer.received = count
+
+
+def _next_line(peers: Sequence[Peer]) -> str:
+    """The next line of standard input; peers read meanwhile, because a relay disconnects those that do not."""
+    while not select.select([sys.stdin], [], [], 0.1)[0]:
+        for peer in peers:
+            peer.read()
+            if peer.pending:
+                peer.write()
+    return sys.stdin.readline()
 
 
 def main(port: int, authority: str) -> None:
@@ -142,13 +168,14 @@ def main(port: int, authority: str) -> None:
     print(json.dumps([private.public.binary.hex() for private in privates]), flush=True)
     context = ssl.create_default_context(cafile=authority)
     peers: list[Peer] = []
-    for line in sys.stdin:
+    while line := _next_line(peers):
         wanted = json.loads(line)
         while len(peers) < wanted["peers"]:
             peers.append(Peer(len(peers), privates[len(peers)], port, context))
         for number, peer in enumerate(peers):
-            peer.batch = derp.encode_send_packet(privates[number ^ 1].public.binary, bytes(PACKET)) * BATCH
-        print(json.dumps(measure(peers, wanted["senders"], wanted["seconds"])), flush=True)
+            peer.other = peers[number ^ 1]
+            peer.batch = derp.encode_send_packet(privates[number ^ 1].public, bytes(PACKET)) * BATCH
+        print(json.dumps(measure(peers, wanted["window"], wanted["seconds"])), flush=True)
 
 
 if __name__ == "__main__":
