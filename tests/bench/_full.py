@@ -159,6 +159,7 @@ def _wait(pid: int, seconds: float) -> int | None:
 
 def _end_left(part: int) -> None:
     """End the processes that a part left behind, which are our children now."""
+    left: set[int] = set()
     for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGKILL, signal.SIGKILL):
         for _ in range(25):
             with contextlib.suppress(ChildProcessError):

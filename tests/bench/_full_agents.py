@@ -174,6 +174,7 @@ async def _run(options: Options, folder: Path, emit: Emit) -> None:
 
 async def _find_count(world: World, options: Options, emit: Emit, most: int) -> int:
     """Connect as many agents as hold, estimated from what fewer cost; their number."""
+    arrival = [0.0, 0.0]
     steps = [options.agents] if options.agents else [options.count(FIRST, 20)]
     while steps:
         before, count = world.spent(), steps.pop()

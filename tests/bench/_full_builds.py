@@ -7,6 +7,7 @@ end of the last job. Placement: daemons of the bench take import jobs that wait 
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,19 +73,22 @@ async def _template(scene: Scene) -> Any:
     """Create a template with one resource and an agent; return its version."""
     graph = provisioner_pb2.GraphComplete(resources=[resource("box", agents=[agent()])])
     async with HttpClient(DialPolicy(scene.place.url, Secret(scene.token), proxies={})) as http:
+
+        async def call(method: str, path: str, **request: Any) -> Any:
+            return json.loads((await http.request(method, f"/api/v2/{path}", **request)).body)
+
         kind = [("Content-Type", "application/x-tar")]
-        file = (await http.request("POST", "/api/v2/files", body=echo_archive(graph=[graph]), headers=kind)).json()
-        body = {"storage_method": "file", "file_id": file["hash"], "provisioner": "echo", "tags": {}}
-        place = "/api/v2/organizations/default"
-        version = (await http.request("POST", f"{place}/templateversions", json=body)).json()
+        file = await call("POST", "files", body=echo_archive(graph=[graph]), headers=kind)
+        request = {"storage_method": "file", "file_id": file["hash"], "provisioner": "echo", "tags": {}}
+        version = await call("POST", "organizations/default/templateversions", json=request)
         with trio.fail_after(60):
             while (status := version["job"]["status"]) != "succeeded":
                 if status == "failed":
                     raise RuntimeError(version["job"]["error"])
                 await trio.sleep(0.1)
-                version = (await http.request("GET", f"/api/v2/templateversions/{version['id']}")).json()
-        body = {"name": "echo", "template_version_id": version["id"]}
-        template = (await http.request("POST", f"{place}/templates", json=body)).json()
+                version = await call("GET", f"templateversions/{version['id']}")
+        request = {"name": "echo", "template_version_id": version["id"]}
+        template = await call("POST", "organizations/default/templates", json=request)
         return {**version, "template_id": template["id"]}
 
 

@@ -178,7 +178,7 @@ def _accepts(port: int) -> bool:
 
 @contextmanager
 def _piped(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
+    process: Any = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
     )
     try:

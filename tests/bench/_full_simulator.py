@@ -35,7 +35,7 @@ async def _from_own_address(host: str, port: int, **options: Any) -> trio.Socket
 
 async def main(url: str, tokens: list[str], ramp: float) -> None:
     """Run until standard input ends."""
-    trio.open_tcp_stream = _from_own_address
+    trio.open_tcp_stream = _from_own_address  # type: ignore[assignment]
     figures, policy = FleetFigures(), DialPolicy(url, proxies={})
     addresses = itertools.cycle(ADDRESSES)
     started = 0
