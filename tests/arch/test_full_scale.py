@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import time
 import types
@@ -57,7 +58,7 @@ def test_incomplete_part_misses_target(status: int, is_whole: bool, monkeypatch:
 
     monkeypatch.setattr(_full, "_run", fake)
     monkeypatch.setattr(_full, "_become_subreaper", lambda: None)
-    monkeypatch.setattr(_full.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
     rows, skipped = _full.measure(Options(parts=("fresh",)))
     assert [row["value"] for row in rows if "measured to its end" in row["metric"]] == [is_whole]
     assert rows[0]["metric"] == "a row of it" and bool(failed(skipped)) is not is_whole
