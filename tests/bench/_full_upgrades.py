@@ -137,12 +137,15 @@ class Upgrades:
             await self._wait_started()
             for session in self.sessions:
                 session.longest = 0.0
-            took = await self._replace_all(rounds, seconds)
-            await trio.sleep(3)
-            self.is_over = True
-            for session in self.sessions:
-                session.judge()
-            self._report(count, rounds, seconds, took)
+            took: list[float] = []
+            try:
+                await self._replace_all(rounds, seconds, took)
+                await trio.sleep(3)
+            finally:  # a run that is stopped has rows, too
+                self.is_over = True
+                for session in self.sessions:
+                    session.judge()
+                self._report(count, rounds, seconds, took)
             nursery.cancel_scope.cancel()
 
     async def _start(self, nursery: trio.Nursery, number: int, agent: str) -> None:
@@ -170,10 +173,9 @@ class Upgrades:
             if session.lines < 20 and not session.ended:
                 session.ended = "never started"
 
-    async def _replace_all(self, rounds: int, seconds: float) -> list[float]:
-        """Replace all processes so often, evenly spread; the seconds of each, fewer where that takes too long."""
+    async def _replace_all(self, rounds: int, seconds: float, took: list[float]) -> None:
+        """Replace all processes so often, evenly spread; add the seconds of each. Fewer where that takes too long."""
         log, began = self.place.folder / "server.log", trio.current_time()
-        took: list[float] = []
         for number in range(rounds):
             await trio.sleep_until(began + number * seconds / rounds)
             if trio.current_time() - began > 1.3 * seconds + 60:
@@ -188,7 +190,6 @@ class Upgrades:
                 break
             took.append(trio.current_time() - started)
             note(f"  replacement {number + 1}: {took[-1]:.1f} s, {self._lost()} sessions lost")
-        return took
 
     def _lost(self) -> int:
         return sum(bool(session.ended) for session in self.sessions) + len(self.copies.failures)
