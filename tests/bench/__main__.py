@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import dataclasses
 import importlib
 import json
 import os
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.bench import _full
 from tests.bench._against import compare
 from tests.bench._failures import failed
 
@@ -114,11 +116,16 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="at most a minute")
     parser.add_argument("--against", metavar="COMMIT", help="measure this commit, too, in turns")
     parser.add_argument("--list", action="store_true", help="what there is, and the rows of each")
+    _add_full(parser.add_argument_group("the full form of scale"))
     args = parser.parse_args()
     if args.list or not args.name:
         print(listing())
         return 0
-    if args.against:
+    if args.full and (args.name != "scale" or args.against):
+        parser.error("--full is a form of scale, and measures one commit")
+    if args.full:
+        report = _report(args.name, _full.measure(_full_options(parser, args)))
+    elif args.against:
         report = compare(ROOT, args.name, args.against, quick=args.quick)
     else:
         report = measured(args.name, quick=args.quick)
@@ -134,9 +141,41 @@ def main() -> int:
     return status
 
 
+def _add_full(group: Any) -> None:
+    """Declare `--full` and its options."""
+    default = _full.Options()
+    group.add_argument("--full", action="store_true", help="measure the targets once and whole, about 50 minutes")
+    group.add_argument("--part", default="", metavar="NAME,…", help=f"only these of {', '.join(_full.PARTS)}")
+    helps = {
+        "scale": "factor of every count and duration, for a trial in small",
+        "steady": "minutes that the agents stay connected",
+        "agents": "number of agents; 0 searches the largest that holds",
+        "sessions": "sessions during the replacements",
+        "replacements": "replacements of all processes",
+        "upgrade_minutes": "minutes of the replacements",
+        "ssh_minutes": "minutes of SSH sessions",
+        "processes": "processes of the servers that accept connections",
+    }
+    for name, text in helps.items():
+        value = getattr(default, name)
+        flag = f"--{name.replace('_', '-')}"
+        group.add_argument(flag, type=type(value), default=value, help=f"{text} (default {value:g})")
+
+
+def _full_options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> _full.Options:
+    parts = tuple(name for name in args.part.split(",") if name)
+    if unknown := [name for name in parts if name not in _full.PARTS]:
+        parser.error(f"no such part: {', '.join(unknown)}")
+    names = [field.name for field in dataclasses.fields(_full.Options) if field.name != "parts"]
+    return _full.Options(parts, **{name: getattr(args, name) for name in names})
+
+
 def measured(name: str, *, quick: bool) -> dict[str, Any]:
     """Run a benchmark of this commit; return its report."""
-    found = importlib.import_module(f"tests.bench.{name}").measure(quick=quick)
+    return _report(name, importlib.import_module(f"tests.bench.{name}").measure(quick=quick))
+
+
+def _report(name: str, found: Any) -> dict[str, Any]:
     rows, skipped = found if isinstance(found, tuple) else (found, {})
     return {
         "bench": name,
