@@ -1,6 +1,7 @@
 // Labels and tones of workspace and agent states.
 import type { Workspace, WorkspaceAgent } from "../../api/types";
 import type { Tone } from "../../ui/Badge";
+import { stateOf } from "../provisioner/job-states";
 
 export type WorkspaceStatus = Workspace["latest_build"]["status"];
 
@@ -16,6 +17,11 @@ export const STATUS: Record<WorkspaceStatus, readonly [word: string, tone: Tone]
   deleting: ["Deleting", "busy"],
   deleted: ["Deleted", "idle"],
 };
+
+/** The workspace's state to show: a canceled build is not a failed one, whatever error its program ended with. */
+export function statusOf({ latest_build: build }: Workspace): WorkspaceStatus {
+  return build.status === "failed" && stateOf(build.job) === "canceled" ? "canceled" : build.status;
+}
 
 export const AGENT_STATUS: Record<WorkspaceAgent["status"], readonly [word: string, tone: Tone]> = {
   connecting: ["Connecting", "busy"],
