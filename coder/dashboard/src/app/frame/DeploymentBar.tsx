@@ -34,11 +34,11 @@ const SESSIONS = [
 export function DeploymentBar() {
   const may = usePermissions();
   const answer = useQuery({ ...deploymentStats, enabled: may.viewDeploymentStats });
-  const unhealthy =
-    useQuery({ ...healthReport, enabled: may.viewDebugInfo }).data?.healthy === false;
+  const health = useQuery({ ...healthReport, enabled: may.viewDebugInfo }).data?.healthy;
   const stats = answer.data;
   const running = useRunning(stats?.workspaces.running);
-  if (!stats) return null;
+  // All at once: a figure that came later would move those beside it.
+  if (!stats || running.pending) return null;
   const sessions = SESSIONS.filter(([key]) => stats.session_count[key] > 0);
   const latency = stats.workspaces.connection_latency_ms.P50;
   return (
@@ -47,11 +47,7 @@ export function DeploymentBar() {
       className="z-20 border-t border-line bg-surface text-xs text-muted"
     >
       <div className="mx-auto flex w-full max-w-(--page) flex-wrap items-center gap-x-5 gap-y-1 px-4 py-1.5 sm:px-6">
-        {unhealthy ? (
-          <Link to="/health" className="hover:underline">
-            <StatusText tone="bad">Unhealthy</StatusText>
-          </Link>
-        ) : null}
+        {may.viewDebugInfo ? <Health healthy={health} /> : null}
         <Figures name="Workspaces">
           {STATES.filter(([key]) => ALWAYS.includes(key) || stats.workspaces[key] > 0).map(
             ([key, text, tone, filter]) => (
@@ -69,7 +65,7 @@ export function DeploymentBar() {
               </li>
             ),
           )}
-          {running.unattached > 0 ? (
+          {running.unattached ? (
             <li>
               <Link
                 className="hover:underline"
@@ -113,6 +109,23 @@ export function DeploymentBar() {
         </span>
       </div>
     </aside>
+  );
+}
+
+/** The checks take seconds: their result has a place from the start. */
+function Health({ healthy }: { healthy: boolean | undefined }) {
+  const [text, tone] =
+    healthy === undefined
+      ? (["Health: -", "idle"] as const)
+      : healthy
+        ? (["Healthy", "good"] as const)
+        : (["Unhealthy", "bad"] as const);
+  return (
+    <Link to="/health" className="min-w-21 hover:underline">
+      <StatusText tone={tone} quiet={healthy !== false}>
+        {text}
+      </StatusText>
+    </Link>
   );
 }
 

@@ -32,12 +32,13 @@ export function Now({
   unknown: string | undefined;
 }) {
   const running = useRunning(stats?.workspaces.running);
+  const uncounted = running.pending ? unknown : "-";
   return (
     <Section title="Now">
       <dl
         className={cx(
           "grid gap-4 max-lg:grid-cols-3 max-sm:grid-cols-2",
-          running.unattached > 0 ? "grid-cols-6" : "grid-cols-5",
+          running.apart ? "grid-cols-6" : "grid-cols-5",
         )}
       >
         {STATES.map(([key, text, filter]) => (
@@ -45,14 +46,18 @@ export function Now({
             key={key}
             name={key === "running" ? running.label : text}
             to={`/workspaces?filter=${encodeURIComponent(filter)}`}
-            value={(key === "running" ? running.count : stats?.workspaces[key]) ?? unknown}
+            value={
+              key === "running"
+                ? (running.count ?? (stats ? uncounted : unknown))
+                : (stats?.workspaces[key] ?? unknown)
+            }
           />
         ))}
-        {running.unattached > 0 ? (
+        {running.apart ? (
           <Figure
             name="Not attached"
             to={`/workspaces?filter=${encodeURIComponent(UNATTACHED)}`}
-            value={running.unattached}
+            value={running.unattached ?? uncounted}
           />
         ) : null}
       </dl>
