@@ -3,6 +3,7 @@
 import { lazy, Suspense, useState } from "react";
 
 import { useFocusReturnOnUnmount } from "../../ui/focus/focus-return";
+import { keyOf } from "../../ui/keys";
 import { INPUT, LABEL, OVERLAY, PANEL, PLACEHOLDER } from "./palette-look";
 
 const CommandPalette = lazy(async () => ({
@@ -52,8 +53,8 @@ function Placeholder({
           className={INPUT}
           onChange={(event) => onText(event.target.value)}
           onKeyDown={(event) => {
-            if (event.key === "Escape") onClose();
-            else if (event.key === "Tab") event.preventDefault();
+            if (keyOf(event) === "Escape") onClose();
+            else if (keyOf(event) === "Tab") event.preventDefault();
           }}
         />
         <p role="status" className="px-3 py-6 text-center text-muted">
