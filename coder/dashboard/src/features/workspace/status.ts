@@ -32,13 +32,16 @@ export const AGENT_STATUS: Record<WorkspaceAgent["status"], readonly [word: stri
 
 /**
  * The state of an agent. No program runs on an external machine before its first connection: its
- * agent is not "connecting".
+ * agent is neither "connecting" nor late, and nothing is wrong, as the workspace's own state says.
  */
 export function agentState(
   agent: Pick<WorkspaceAgent, "status" | "first_connected_at">,
   external: boolean,
 ): readonly [word: string, tone: Tone] {
-  const absent = external && agent.status === "connecting" && !agent.first_connected_at;
+  const absent =
+    external &&
+    (agent.status === "connecting" || agent.status === "timeout") &&
+    !agent.first_connected_at;
   return absent ? [AGENT_STATUS.timeout[0], "idle"] : AGENT_STATUS[agent.status];
 }
 
