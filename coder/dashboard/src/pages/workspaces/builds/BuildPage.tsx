@@ -127,7 +127,7 @@ function Loaded({ workspace }: { workspace: Workspace }) {
                 ]}
               />
             </Section>
-            <BuildLog key={build.id} build={build.id} height="60vh" />
+            <BuildLog key={build.id} build={build.id} height="60vh" steady />
             <Section title="Timings">
               <Timings build={build.id} />
             </Section>
