@@ -87,12 +87,12 @@ export function rank(item: string, typed: string): number {
 }
 
 export function CommandPalette({
-  typed: first = "",
+  typed: first,
   onLeave,
   onClose,
   onHelp,
 }: {
-  /** Text that was typed before this code was there. */
+  /** Text of the input that stood here before this code was there; undefined without one. */
   typed?: string;
   /** Called before the palette closes for another page. */
   onLeave?: () => void;
@@ -100,7 +100,7 @@ export function CommandPalette({
   /** Opens the list of shortcuts. */
   onHelp?: () => void;
 }) {
-  const [text, setText] = useState(first);
+  const [text, setText] = useState(first ?? "");
   const list = useRef<HTMLDivElement>(null);
   const navigate = useNavigate();
   const may = usePermissions();
@@ -115,10 +115,12 @@ export function CommandPalette({
     }).data?.workspaces ?? [];
   const templateList = useQuery(templates()).data ?? [];
   const homes = useQuery(organizations).data ?? [];
-  // At once, with the cursor after the text: the dialog's own focus comes later and selects the text.
+  // At once, with the cursor after the text: the dialog's own focus comes later and selects the text. Its trap has to
+  // learn of this focus, which was there before it.
   const begin = useCallback((input: HTMLInputElement | null) => {
     input?.focus();
     input?.setSelectionRange(input.value.length, input.value.length);
+    window.setTimeout(() => input?.dispatchEvent(new FocusEvent("focusin", { bubbles: true })));
   }, []);
   const go = (to: string) => {
     onLeave?.();
@@ -150,7 +152,7 @@ export function CommandPalette({
       contentClassName={PANEL}
     >
       <Command.Input
-        ref={begin}
+        {...(first === undefined ? {} : { ref: begin })}
         value={text}
         onValueChange={(next) => {
           setText(next);

@@ -1,6 +1,6 @@
 // The palette, whose code loads when it first opens. Until then its input is there already: what the user types
 // meanwhile is kept.
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useState } from "react";
 
 import { useFocusReturnOnUnmount } from "../../ui/focus/focus-return";
 import { keyOf } from "../../ui/keys";
@@ -22,23 +22,35 @@ export function LatePalette({
   onHelp: () => void;
 }) {
   const onLeave = useFocusReturnOnUnmount(origin);
-  const [typed, setTyped] = useState("");
+  const [typed, setTyped] = useState<string>(); // undefined if the code was there at once
+  const early = useCallback(() => setTyped((text) => text ?? ""), []);
+  const placeholder = (
+    <Placeholder text={typed ?? ""} onShown={early} onText={setTyped} onClose={onClose} />
+  );
   return (
-    <Suspense fallback={<Placeholder text={typed} onText={setTyped} onClose={onClose} />}>
-      <CommandPalette typed={typed} onLeave={onLeave} onClose={onClose} onHelp={onHelp} />
+    <Suspense fallback={placeholder}>
+      <CommandPalette
+        {...(typed === undefined ? {} : { typed })}
+        onLeave={onLeave}
+        onClose={onClose}
+        onHelp={onHelp}
+      />
     </Suspense>
   );
 }
 
 function Placeholder({
   text,
+  onShown,
   onText,
   onClose,
 }: {
   text: string;
+  onShown: () => void;
   onText: (text: string) => void;
   onClose: () => void;
 }) {
+  useEffect(onShown, [onShown]);
   return (
     <>
       <div className={OVERLAY} onPointerDown={onClose} />

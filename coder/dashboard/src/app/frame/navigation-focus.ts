@@ -29,6 +29,7 @@ export function useFocusOnNavigation() {
     if (before === null || before === pathname) return;
     applyFonts();
     const active = document.activeElement;
+    if (active?.closest("[role=dialog]")) return; // opened while the page was loading
     const fromPage = active === document.body || active?.closest("[data-side-links]");
     const section = fromPage ? document.getElementById(SECTION) : null;
     if (section) section.focus({ preventScroll: true });
