@@ -78,6 +78,8 @@ it("keeps what is typed while its code loads", async () => {
   await userEvent.keyboard("it l");
   expect(input).toHaveValue("audit l");
   expect(await screen.findByRole("option", { name: "Audit logs" })).toBeVisible();
+  act(() => screen.getByLabelText("Content").focus()); // as a page that is complete now
+  expect(input).toHaveFocus();
 });
 
 it("returns the focus if it is closed", async () => {
