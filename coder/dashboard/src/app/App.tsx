@@ -16,7 +16,7 @@ import { keepFocus } from "../ui/focus/kept-focus";
 import { Loading } from "../ui/Loading";
 import { Toasts } from "../ui/toast";
 import { PageAnnouncer } from "./frame/PageAnnouncer";
-import { Public, SignedIn } from "./guards";
+import { Public, SignedIn, Unframed } from "./guards";
 import { queries } from "./query-client";
 import { useTheme } from "../features/appearance/theme";
 
@@ -50,7 +50,7 @@ const router = createBrowserRouter([
     ErrorBoundary: CrashPage,
     HydrateFallback: Loading,
     children: [
-      ...openRoutes,
+      { Component: Unframed, children: openRoutes },
       { element: <SignedIn bare />, children: guarded(bareRoutes) },
       { element: <SignedIn />, children: guarded(framedRoutes) },
       { element: <Public />, children: guarded(openFramedRoutes) },

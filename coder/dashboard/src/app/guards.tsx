@@ -9,6 +9,7 @@ import { hasFirstUser, me } from "../api/queries/session";
 import type { User } from "../api/types";
 import { SignedInUser } from "../features/session/useMe";
 import { Frame } from "./frame/Frame";
+import { useUnframedPage } from "./frame/navigation-focus";
 import { SignInAgain } from "./frame/SignInAgain";
 import { Failure } from "../ui/Failure";
 import { Loading } from "../ui/Loading";
@@ -37,7 +38,7 @@ export function SignedIn({ bare = false }: { bare?: boolean }) {
     return (
       <SignedInUser value={shown}>
         {bare ? (
-          <Outlet />
+          <Unframed />
         ) : (
           <Frame user={shown}>
             <Outlet />
@@ -58,6 +59,12 @@ export function SignedIn({ bare = false }: { bare?: boolean }) {
   if (first.data === false) return <Navigate to="/setup" replace />;
   const back = encodeURIComponent(location.pathname + location.search);
   return <Navigate to={`/login?redirect=${back}`} replace />;
+}
+
+/** Pages without the frame. */
+export function Unframed() {
+  useUnframedPage();
+  return <Outlet />;
 }
 
 /** Pages that need no account: the frame shows the signed-in user if there is one. */

@@ -134,7 +134,7 @@ const PAGES: Record<string, Showing> = {
       await userEvent.click(await screen.findByTestId("user-dropdown-trigger"));
     },
   },
-  "the palette": { page: <CommandPalette origin={null} onClose={() => undefined} />, read: 1 },
+  "the palette": { page: <CommandPalette onClose={() => undefined} />, read: 1 },
   parameters: {
     page: (
       <>

@@ -67,13 +67,13 @@ export const OFFERS: Record<string, Offer> = {
     sentence: NO_WORKSPACES,
   },
   "a new workspace, in the palette": {
-    page: onlyRoute(<CommandPalette origin={null} onClose={() => undefined} />),
+    page: onlyRoute(<CommandPalette onClose={() => undefined} />),
     shown: ["option", "Box"],
     right: "workspace.create",
     sentence: null,
   },
   "a machine to attach, in the palette": {
-    page: onlyRoute(<CommandPalette origin={null} onClose={() => undefined} />),
+    page: onlyRoute(<CommandPalette onClose={() => undefined} />),
     shown: ["option", "Attach a machine"],
     right: "workspace.create",
     sentence: null,

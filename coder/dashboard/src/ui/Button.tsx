@@ -133,17 +133,17 @@ export function IconButton({
   children,
   ...rest
 }: IconButtonProps) {
+  // As the icon: the sign of a busy button takes its place, there is no room beside it.
   return (
     <Button
+      icon={children}
       variant={look}
       size={size}
       aria-label={label}
       title={label}
       className={cx(size === "sm" ? "w-7 px-0!" : "w-8.5 px-0!", className)}
       {...rest}
-    >
-      {children}
-    </Button>
+    />
   );
 }
 

@@ -6,6 +6,16 @@ import { describe, expect, it, vi } from "vitest";
 import { Button, IconButton } from "./Button";
 import { Menu, MenuItem } from "./Menu";
 
+it("shows an icon button that is busy with the sign of that alone", () => {
+  render(
+    <IconButton label="Refresh" busy>
+      <svg data-testid="icon" />
+    </IconButton>,
+  );
+  expect(screen.queryByTestId("icon")).toBeNull();
+  expect(screen.getByRole("button", { name: "Refresh" }).children).toHaveLength(1);
+});
+
 describe("a button that is disabled while it has the focus", () => {
   it.each([["busy"], ["disabled"]] as const)(
     "keeps it while %s, and acts no more",

@@ -1,7 +1,7 @@
 // Keyboard access to pages, workspaces and templates. Opens with Ctrl/Cmd+K.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Command } from "cmdk";
-import { useDeferredValue, useRef, useState } from "react";
+import { useCallback, useDeferredValue, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 
 import { seg } from "../../api/client";
@@ -13,12 +13,12 @@ import type { Organization, Template } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { templatePath } from "../../features/template/paths";
 import { cx } from "../../ui/cx";
-import { useFocusReturnOnUnmount } from "../../ui/focus/focus-return";
 import { RightsOfList } from "../../pages/workspaces/rights";
 import { ACTIONS, FORMS, MAIN } from "./nav";
 import { PaletteActions } from "./PaletteActions";
 import { PaletteThemes } from "./PaletteThemes";
 import { commandOf } from "./palette-commands";
+import { INPUT, LABEL, OVERLAY, PANEL, PLACEHOLDER } from "./palette-look";
 import { signOut } from "./sign-out";
 import type { NavItem } from "../../features/navigation/nav-item";
 import { ACCOUNT } from "../../pages/account/nav";
@@ -87,18 +87,20 @@ export function rank(item: string, typed: string): number {
 }
 
 export function CommandPalette({
-  origin,
+  typed: first,
+  onLeave,
   onClose,
   onHelp,
 }: {
-  /** The element that had the focus before. */
-  origin: HTMLElement | null;
+  /** Text of the input that stood here before this code was there; undefined without one. */
+  typed?: string;
+  /** Called before the palette closes for another page. */
+  onLeave?: () => void;
   onClose: () => void;
   /** Opens the list of shortcuts. */
   onHelp?: () => void;
 }) {
-  useFocusReturnOnUnmount(origin);
-  const [text, setText] = useState("");
+  const [text, setText] = useState(first ?? "");
   const list = useRef<HTMLDivElement>(null);
   const navigate = useNavigate();
   const may = usePermissions();
@@ -113,7 +115,15 @@ export function CommandPalette({
     }).data?.workspaces ?? [];
   const templateList = useQuery(templates()).data ?? [];
   const homes = useQuery(organizations).data ?? [];
+  // At once, with the cursor after the text: the dialog's own focus comes later and selects the text. Its trap has to
+  // learn of this focus, which was there before it.
+  const begin = useCallback((input: HTMLInputElement | null) => {
+    input?.focus();
+    input?.setSelectionRange(input.value.length, input.value.length);
+    window.setTimeout(() => input?.dispatchEvent(new FocusEvent("focusin", { bubbles: true })));
+  }, []);
   const go = (to: string) => {
+    onLeave?.();
     onClose();
     void navigate(to);
   };
@@ -137,21 +147,19 @@ export function CommandPalette({
       onOpenChange={(open) => {
         if (!open) onClose();
       }}
-      label="Search and commands"
-      overlayClassName="fixed inset-0 z-40 bg-overlay"
-      contentClassName={cx(
-        "fixed top-[12vh] left-1/2 z-50 w-[min(38rem,calc(100vw-2rem))] -translate-x-1/2",
-        "overflow-hidden rounded-xl border border-line bg-raised shadow-raised",
-      )}
+      label={LABEL}
+      overlayClassName={OVERLAY}
+      contentClassName={PANEL}
     >
       <Command.Input
+        {...(first === undefined ? {} : { ref: begin })}
         value={text}
         onValueChange={(next) => {
           setText(next);
           if (list.current) list.current.scrollTop = 0;
         }}
-        placeholder="Search, or type a command such as: stop my-workspace"
-        className="h-12 w-full border-b border-line bg-transparent px-4 text-lg underlined"
+        placeholder={PLACEHOLDER}
+        className={INPUT}
       />
       <Command.List ref={list} className="max-h-[50vh] overflow-y-auto p-1.5">
         <Command.Empty className="px-3 py-6 text-center text-muted">

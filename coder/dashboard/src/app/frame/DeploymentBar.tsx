@@ -38,7 +38,8 @@ export function DeploymentBar() {
     useQuery({ ...healthReport, enabled: may.viewDebugInfo }).data?.healthy === false;
   const stats = answer.data;
   const running = useRunning(stats?.workspaces.running);
-  if (!stats) return null;
+  // All at once: a figure that came later would move those beside it.
+  if (!stats || running.pending) return null;
   const sessions = SESSIONS.filter(([key]) => stats.session_count[key] > 0);
   const latency = stats.workspaces.connection_latency_ms.P50;
   return (
@@ -46,59 +47,62 @@ export function DeploymentBar() {
       aria-label="Deployment statistics"
       className="z-20 border-t border-line bg-surface text-xs text-muted"
     >
-      <div className="mx-auto flex w-full max-w-(--page) flex-wrap items-center gap-x-5 gap-y-1 px-4 py-1.5 sm:px-6">
-        {unhealthy ? (
-          <Link to="/health" className="hover:underline">
-            <StatusText tone="bad">Unhealthy</StatusText>
-          </Link>
-        ) : null}
-        <Figures name="Workspaces">
-          {STATES.filter(([key]) => ALWAYS.includes(key) || stats.workspaces[key] > 0).map(
-            ([key, text, tone, filter]) => (
-              <li key={key}>
+      <div className="mx-auto flex w-full max-w-(--page) items-center gap-x-4 gap-y-1 px-4 py-1.5 max-sm:flex-wrap sm:px-6">
+        <div className="flex min-w-0 flex-1 flex-wrap gap-x-4 gap-y-1 max-sm:basis-full">
+          <Figures name="Workspaces">
+            {STATES.filter(([key]) => ALWAYS.includes(key) || stats.workspaces[key] > 0).map(
+              ([key, text, tone, filter]) => (
+                <li key={key}>
+                  <Link
+                    className="hover:underline"
+                    to={`/workspaces?filter=${encodeURIComponent(filter)}`}
+                  >
+                    <StatusText tone={tone} quiet>
+                      {key === "running"
+                        ? `${running.label}: ${running.count ?? "-"}`
+                        : `${text}: ${stats.workspaces[key]}`}
+                    </StatusText>
+                  </Link>
+                </li>
+              ),
+            )}
+            {running.unattached ? (
+              <li>
                 <Link
                   className="hover:underline"
-                  to={`/workspaces?filter=${encodeURIComponent(filter)}`}
+                  to={`/workspaces?filter=${encodeURIComponent(UNATTACHED)}`}
                 >
-                  <StatusText tone={tone} quiet>
-                    {key === "running"
-                      ? `${running.label}: ${running.count ?? "-"}`
-                      : `${text}: ${stats.workspaces[key]}`}
+                  <StatusText tone="idle" quiet>
+                    Not attached: {running.unattached}
                   </StatusText>
                 </Link>
               </li>
-            ),
-          )}
-          {running.unattached > 0 ? (
-            <li>
-              <Link
-                className="hover:underline"
-                to={`/workspaces?filter=${encodeURIComponent(UNATTACHED)}`}
-              >
-                <StatusText tone="idle" quiet>
-                  Not attached: {running.unattached}
-                </StatusText>
-              </Link>
-            </li>
+            ) : null}
+          </Figures>
+          <Figures name="Transmission">
+            <li>Received: {byteSize(stats.workspaces.rx_bytes)}</li>
+            <li>Sent: {byteSize(stats.workspaces.tx_bytes)}</li>
+            <li>Median latency: {latency < 0 ? "-" : `${Math.round(latency)} ms`}</li>
+          </Figures>
+          <Figures name="Connections">
+            {sessions.length === 0 ? (
+              <li>none</li>
+            ) : (
+              sessions.map(([key, text]) => (
+                <li key={key}>
+                  {text}: {stats.session_count[key]}
+                </li>
+              ))
+            )}
+          </Figures>
+        </div>
+        <span className="flex items-center gap-2 max-sm:w-full max-sm:justify-between">
+          {/* At the end of the free room: the checks take seconds, and nothing moves when they end. */}
+          {unhealthy ? (
+            <Link to="/health" className="mr-2 hover:underline">
+              <StatusText tone="bad">Unhealthy</StatusText>
+            </Link>
           ) : null}
-        </Figures>
-        <Figures name="Transmission">
-          <li>Received: {byteSize(stats.workspaces.rx_bytes)}</li>
-          <li>Sent: {byteSize(stats.workspaces.tx_bytes)}</li>
-          <li>Median latency: {latency < 0 ? "-" : `${Math.round(latency)} ms`}</li>
-        </Figures>
-        <Figures name="Connections">
-          {sessions.length === 0 ? (
-            <li>none</li>
-          ) : (
-            sessions.map(([key, text]) => (
-              <li key={key}>
-                {text}: {stats.session_count[key]}
-              </li>
-            ))
-          )}
-        </Figures>
-        <span className="ml-auto flex items-center gap-2 max-sm:w-full max-sm:justify-between">
           <span>
             Last aggregated <Ago at={stats.collected_at} />
           </span>

@@ -2,7 +2,7 @@
 // user it offers to sign in.
 import { useQuery } from "@tanstack/react-query";
 import { ChevronDown, Menu as MenuIcon, Search, WifiOff } from "lucide-react";
-import { lazy, Suspense, useEffect, useRef, useState, type ReactNode } from "react";
+import { lazy, Suspense, useEffect, useState, type ReactNode } from "react";
 import { Link, NavLink, useLocation } from "react-router";
 
 import { useLongLost } from "../../api/connection";
@@ -14,21 +14,19 @@ import { Button, ButtonLink, IconButton } from "../../ui/Button";
 import { loadMenus, Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
 import { loadPopovers } from "../../ui/Popover";
 import { SkipLink } from "../../ui/SkipLink";
-import { SECTION } from "../../features/navigation/section";
 import { Announcements } from "../../features/appearance/Announcements";
-import { applyFonts, loadFonts } from "../../features/appearance/fonts";
+import { loadFonts } from "../../features/appearance/fonts";
 import { cx } from "../../ui/cx";
 import { focusOrigin } from "../../ui/focus/focus-return";
 import { FrameExtras } from "./FrameExtras";
+import { LatePalette } from "./LatePalette";
 import { MAIN } from "./nav";
 import { ADMIN, isAdminPage } from "./nav-admin";
+import { useFocusOnNavigation } from "./navigation-focus";
 import { useComplete, useQuiet } from "./useQuiet";
 import { useShortcuts } from "./shortcuts";
 import { UserMenu } from "./UserMenu";
 
-const CommandPalette = lazy(async () => ({
-  default: (await import("./CommandPalette")).CommandPalette,
-}));
 const ShortcutSheet = lazy(async () => ({
   default: (await import("./ShortcutSheet")).ShortcutSheet,
 }));
@@ -155,13 +153,11 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
         </Suspense>
       ) : null}
       {palette ? (
-        <Suspense fallback={null}>
-          <CommandPalette
-            origin={palette.origin}
-            onClose={() => setPalette(null)}
-            onHelp={() => setHelp(true)}
-          />
-        </Suspense>
+        <LatePalette
+          origin={palette.origin}
+          onClose={() => setPalette(null)}
+          onHelp={() => setHelp(true)}
+        />
       ) : null}
     </>
   );
@@ -257,27 +253,4 @@ function MainNav() {
       </div>
     </>
   );
-}
-
-/** The address shown last: pages with and without an account have frames of their own. */
-let shownPath: string | null = null;
-
-// Move the focus of keyboards and screen readers to the content of a new page, as a full page load
-// would; past the side navigation if a link of a page led there.
-function useFocusOnNavigation() {
-  const { pathname } = useLocation();
-  const content = useRef<HTMLElement>(null);
-  useEffect(() => {
-    const before = shownPath;
-    shownPath = pathname;
-    if (before === null || before === pathname) return;
-    applyFonts();
-    const active = document.activeElement;
-    const fromPage = active === document.body || active?.closest("[data-side-links]");
-    const section = fromPage ? document.getElementById(SECTION) : null;
-    if (section) section.focus({ preventScroll: true });
-    else if (!content.current?.contains(active)) content.current?.focus({ preventScroll: true });
-    window.scrollTo(0, 0);
-  }, [pathname]);
-  return content;
 }

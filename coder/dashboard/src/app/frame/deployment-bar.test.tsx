@@ -2,7 +2,7 @@ import { act, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
-import { visit } from "../../test/world";
+import { Refusal, visit } from "../../test/world";
 import { byteSize } from "../../lib/bytes";
 import { DeploymentBar } from "./DeploymentBar";
 
@@ -123,6 +123,41 @@ it("shows unhealthy state and unknown latency", async () => {
   const shown = await bar();
   expect(await shown.findByRole("link", { name: "Unhealthy" })).toHaveAttribute("href", "/health");
   expect(itemTexts(shown.getByRole("list", { name: "Transmission" }))[2]).toBe("Median latency: -");
+});
+
+it("shows its figures at once, and a late warning of the health beside them", async () => {
+  const pending: (() => void)[] = [];
+  const later = (answer: object) => () =>
+    new Promise((resolve) => pending.push(() => resolve(answer)));
+  const page = open({
+    "GET /api/v2/workspaces": later({ workspaces: [], count: 12 }),
+    "GET /api/v2/debug/health": later({ healthy: false }),
+  });
+  await waitFor(() => expect(pending).toHaveLength(2));
+  await waitFor(() => expect(page.fetching()).toBe(2)); // only these
+  expect(screen.queryByRole("complementary")).toBeNull();
+  const [count, health] =
+    page.requests.indexOf("GET /api/v2/workspaces") <
+    page.requests.indexOf("GET /api/v2/debug/health")
+      ? pending
+      : [...pending].reverse();
+  act(() => count?.());
+  const shown = await bar();
+  expect(itemTexts(shown.getByRole("list", { name: "Workspaces" }))).toContain("Not attached: 12");
+  const figures = shown.getByRole("list", { name: "Workspaces" }).closest("aside > div > *");
+  const before = figures?.innerHTML;
+  act(() => health?.());
+  const warning = await shown.findByRole("link", { name: "Unhealthy" });
+  expect(figures).not.toContainElement(warning);
+  expect(figures?.innerHTML).toBe(before);
+});
+
+it("shows what it knows if machines cannot be counted", async () => {
+  open({ "GET /api/v2/workspaces": new Refusal(500, "The database is gone.") });
+  const shown = await bar();
+  const states = itemTexts(shown.getByRole("list", { name: "Workspaces" }));
+  expect(states).toContain("Running: -");
+  expect(states).toContain("Stopped: 5");
 });
 
 it("is hidden without permission for statistics", async () => {

@@ -38,7 +38,7 @@ function open(onHelp = () => undefined) {
         children: [
           {
             path: "/",
-            element: <CommandPalette origin={null} onClose={() => undefined} onHelp={onHelp} />,
+            element: <CommandPalette onClose={() => undefined} onHelp={onHelp} />,
           },
           { path: "*", element: "elsewhere" },
         ],

@@ -19,7 +19,13 @@ export function jobLines(lines: readonly ProvisionerJobLog[]): LogLine[] {
 export const emptyLog = (ended: boolean) =>
   ended ? "The build ended before it logged anything." : "Waiting for a provisioner…";
 
-export function BuildLog({ build, height }: { build: string; height?: string }) {
+interface BuildLogProps {
+  build: string;
+  height?: string;
+  steady?: boolean;
+}
+
+export function BuildLog({ build, height, steady = false }: BuildLogProps) {
   const { lines, ended } = useBuildLog(build);
   const shown = useMemo(() => jobLines(lines), [lines]);
   return (
@@ -28,6 +34,7 @@ export function BuildLog({ build, height }: { build: string; height?: string }) 
       lines={shown}
       testId="build-log"
       empty={emptyLog(ended)}
+      steady={steady}
       {...(height ? { height } : {})}
     />
   );

@@ -3,6 +3,16 @@
 import type { ProvisionerJob } from "../../api/types";
 import type { Tone } from "../../ui/Badge";
 
+/**
+ * The state to show. For the API a canceled job that ended with an error is "failed"; a program that was interrupted
+ * often ends with one, and the user who canceled it is not told of a failure.
+ */
+export function stateOf(
+  job: Pick<ProvisionerJob, "status" | "canceled_at">,
+): ProvisionerJob["status"] {
+  return job.status === "failed" && job.canceled_at ? "canceled" : job.status;
+}
+
 export const JOB_TONES: Record<ProvisionerJob["status"], Tone> = {
   pending: "busy",
   running: "busy",

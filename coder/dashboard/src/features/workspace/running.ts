@@ -6,9 +6,14 @@ import { unattachedCount } from "../../api/queries/workspaces";
 
 export interface Running {
   label: string;
-  /** Undefined until known. */
+  /** Undefined while it loads, and if it cannot be known. */
   count: number | undefined;
-  unattached: number;
+  /** Whether the viewer may count machines that were never attached. */
+  apart: boolean;
+  /** Their number; undefined while it loads, and if it cannot be known. */
+  unattached: number | undefined;
+  /** Whether they are still being counted: what shows the figures has to keep their places. */
+  pending: boolean;
 }
 
 /**
@@ -17,16 +22,25 @@ export interface Running {
  */
 export function useRunning(counted: number | undefined): Running {
   const { viewAllWorkspaces, viewDeploymentStats } = usePermissions();
-  const unattached = useQuery({
+  const answer = useQuery({
     ...unattachedCount,
     enabled: viewDeploymentStats && viewAllWorkspaces,
-  }).data;
+  });
   if (!viewAllWorkspaces)
-    return { label: "Running or not attached", count: counted, unattached: 0 };
+    return {
+      label: "Running or not attached",
+      count: counted,
+      apart: false,
+      unattached: undefined,
+      pending: false,
+    };
+  const unattached = answer.data;
   const known = counted !== undefined && unattached !== undefined;
   return {
     label: "Running",
     count: known ? Math.max(0, counted - unattached) : undefined,
-    unattached: unattached ?? 0,
+    apart: true,
+    unattached,
+    pending: answer.isPending,
   };
 }

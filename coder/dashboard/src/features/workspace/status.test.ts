@@ -47,7 +47,7 @@ it.each([
   ["connecting", true, undefined, "Not attached", "idle"],
   ["connecting", true, "2026-01-31T08:00:00Z", "Connecting", "busy"],
   ["connecting", false, undefined, "Connecting", "busy"],
-  ["timeout", true, undefined, "Not attached", "warn"],
+  ["timeout", true, undefined, "Not attached", "idle"],
   ["connected", true, "2026-01-31T08:00:00Z", "Connected", "good"],
 ] as const)("%s, external %s, first connected %s: %s", (status, external, first, word, tone) => {
   const agent = { status, ...(first ? { first_connected_at: first } : {}) };

@@ -1,6 +1,7 @@
 // Labels and tones of workspace and agent states.
 import type { Workspace, WorkspaceAgent } from "../../api/types";
 import type { Tone } from "../../ui/Badge";
+import { stateOf } from "../provisioner/job-states";
 
 export type WorkspaceStatus = Workspace["latest_build"]["status"];
 
@@ -17,6 +18,11 @@ export const STATUS: Record<WorkspaceStatus, readonly [word: string, tone: Tone]
   deleted: ["Deleted", "idle"],
 };
 
+/** The workspace's state to show: a canceled build is not a failed one, whatever error its program ended with. */
+export function statusOf({ latest_build: build }: Workspace): WorkspaceStatus {
+  return build.status === "failed" && stateOf(build.job) === "canceled" ? "canceled" : build.status;
+}
+
 export const AGENT_STATUS: Record<WorkspaceAgent["status"], readonly [word: string, tone: Tone]> = {
   connecting: ["Connecting", "busy"],
   connected: ["Connected", "good"],
@@ -26,13 +32,16 @@ export const AGENT_STATUS: Record<WorkspaceAgent["status"], readonly [word: stri
 
 /**
  * The state of an agent. No program runs on an external machine before its first connection: its
- * agent is not "connecting".
+ * agent is neither "connecting" nor late, and nothing is wrong, as the workspace's own state says.
  */
 export function agentState(
   agent: Pick<WorkspaceAgent, "status" | "first_connected_at">,
   external: boolean,
 ): readonly [word: string, tone: Tone] {
-  const absent = external && agent.status === "connecting" && !agent.first_connected_at;
+  const absent =
+    external &&
+    (agent.status === "connecting" || agent.status === "timeout") &&
+    !agent.first_connected_at;
   return absent ? [AGENT_STATUS.timeout[0], "idle"] : AGENT_STATUS[agent.status];
 }
 

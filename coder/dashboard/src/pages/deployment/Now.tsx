@@ -32,31 +32,35 @@ export function Now({
   unknown: string | undefined;
 }) {
   const running = useRunning(stats?.workspaces.running);
+  const columns = cx(
+    "grid gap-4 max-lg:grid-cols-3 max-sm:grid-cols-2",
+    running.apart ? "grid-cols-6" : "grid-cols-5",
+  );
+  const uncounted = running.pending ? unknown : "-";
   return (
     <Section title="Now">
-      <dl
-        className={cx(
-          "grid gap-4 max-lg:grid-cols-3 max-sm:grid-cols-2",
-          running.unattached > 0 ? "grid-cols-6" : "grid-cols-5",
-        )}
-      >
+      <dl className={columns}>
         {STATES.map(([key, text, filter]) => (
           <Figure
             key={key}
             name={key === "running" ? running.label : text}
             to={`/workspaces?filter=${encodeURIComponent(filter)}`}
-            value={(key === "running" ? running.count : stats?.workspaces[key]) ?? unknown}
+            value={
+              key === "running"
+                ? (running.count ?? (stats ? uncounted : unknown))
+                : (stats?.workspaces[key] ?? unknown)
+            }
           />
         ))}
-        {running.unattached > 0 ? (
+        {running.apart ? (
           <Figure
             name="Not attached"
             to={`/workspaces?filter=${encodeURIComponent(UNATTACHED)}`}
-            value={running.unattached}
+            value={running.unattached ?? uncounted}
           />
         ) : null}
       </dl>
-      <dl className="mt-5 grid grid-cols-5 gap-4 border-t border-line pt-4 max-lg:grid-cols-3 max-sm:grid-cols-2">
+      <dl className={cx("mt-5 border-t border-line pt-4", columns)}>
         {SESSIONS.map(([key, text]) => (
           <Figure key={key} name={`${text} open`} value={stats?.session_count[key] ?? unknown} />
         ))}

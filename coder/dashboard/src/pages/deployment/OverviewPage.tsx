@@ -59,7 +59,7 @@ export function OverviewPage() {
               Coder {info.version}
               {stats.data ? (
                 <>
-                  , updated <Ago at={stats.data.collected_at} />
+                  . Figures updated <Ago at={stats.data.collected_at} />.
                 </>
               ) : null}
             </>

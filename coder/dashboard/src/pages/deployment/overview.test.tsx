@@ -1,7 +1,7 @@
-import { screen } from "@testing-library/react";
+import { screen, waitFor } from "@testing-library/react";
 import { expect, it } from "vitest";
 
-import { visit } from "../../test/world";
+import { Refusal, visit } from "../../test/world";
 import { OverviewPage } from "./OverviewPage";
 
 const answers = (check: object) => ({ "GET /api/v2/updatecheck": () => check });
@@ -33,8 +33,24 @@ it("counts machines that were never attached apart", async () => {
     },
     "GET /api/v2/workspaces": { workspaces: [], count: 4 },
   });
-  expect((await screen.findByText("Not attached")).parentElement).toHaveTextContent("4");
-  expect(screen.getByText("Running").parentElement).toHaveTextContent("26");
+  const figure = (name: string) => screen.getByText(name).parentElement;
+  await waitFor(() => expect(figure("Not attached")).toHaveTextContent("4"));
+  expect(figure("Running")).toHaveTextContent("26");
+});
+
+it("shows a dash for machines that cannot be counted", async () => {
+  const states = { pending: 0, building: 0, running: 30, failed: 0, stopped: 0 };
+  visit([{ path: "/", element: <OverviewPage /> }], "/", {
+    "GET /api/v2/deployment/stats": {
+      collected_at: "2026-01-01T00:10:00Z",
+      workspaces: { ...states, connection_latency_ms: { P50: -1, P95: -1 } },
+      session_count: { vscode: 0, ssh: 0, jetbrains: 0, reconnecting_pty: 0 },
+    },
+    "GET /api/v2/workspaces": new Refusal(500, "The database is gone."),
+  });
+  const figure = (name: string) => screen.getByText(name).parentElement;
+  await waitFor(() => expect(figure("Not attached")).toHaveTextContent("Not attached-"));
+  expect(figure("Running")).toHaveTextContent("Running-");
 });
 
 it("says nothing about the server's own release", async () => {

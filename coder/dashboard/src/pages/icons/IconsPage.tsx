@@ -63,7 +63,7 @@ export function IconsPage() {
       {all.isError ? <Failure error={all.error} retry={() => void all.refetch()} /> : null}
       {all.data ? (
         <p role="status" className="mb-3 text-sm text-muted">
-          {countedAtStart(matches.length, "picture")}
+          {countedAtStart(matches.length, "icon")}
         </p>
       ) : null}
       {all.data && matches.length === 0 ? (

@@ -15,6 +15,7 @@ import { StatusText } from "../../ui/Badge";
 import { Button, ButtonLink } from "../../ui/Button";
 import { Facts } from "../../ui/Card";
 import { Confirm } from "../../ui/Confirm";
+import { cx } from "../../ui/cx";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { DetailsRow, useDetails } from "../../ui/lists/DetailsRow";
@@ -31,7 +32,7 @@ import {
 } from "../../features/organization/useOrganization";
 import { FirstErrors, FirstImportErrors } from "../../features/build/FirstErrors";
 import { JobReasons } from "./JobReasons";
-import { JOB_TONES, JOB_WORDS } from "../../features/provisioner/job-states";
+import { JOB_TONES, JOB_WORDS, stateOf } from "../../features/provisioner/job-states";
 import { cancelPath, jobLink, jobTitle } from "./jobs";
 import { Tags } from "../../features/provisioner/tags";
 
@@ -61,7 +62,7 @@ function Jobs({ view }: { view: OrganizationView }) {
     provisionerJobs(view.organization.name, { status: status || undefined, ids: ids || undefined }),
   );
   const jobList = list.data ?? [];
-  const failures = jobList.filter((job) => job.status === "failed");
+  const failures = jobList.filter((job) => stateOf(job) === "failed");
   const explained = new Set(failures.slice(0, EXPLAINED).map((job) => job.id));
   return (
     <>
@@ -138,6 +139,7 @@ function Job({
   reasons: boolean;
 }) {
   const details = useDetails(first);
+  const state = stateOf(job);
   const title = jobTitle(job);
   const link = jobLink(job, view.organization.name);
   const took =
@@ -210,15 +212,22 @@ function Job({
             <Reason organization={view.organization.id} job={job} />
           ) : null}
           {job.error ? (
-            <p className="mt-0.5 text-sm text-bad [overflow-wrap:anywhere]">{job.error}</p>
+            <p
+              className={cx(
+                "mt-0.5 text-sm [overflow-wrap:anywhere]",
+                state === "failed" ? "text-bad" : "text-muted",
+              )}
+            >
+              {job.error}
+            </p>
           ) : null}
           {reasons || details.open ? (
             <JobErrors job={job} most={details.open ? undefined : 1} />
           ) : null}
         </div>
         <div className="whitespace-nowrap">
-          <StatusText tone={JOB_TONES[job.status]} pulse={job.status === "running"}>
-            {JOB_WORDS[job.status]}
+          <StatusText tone={JOB_TONES[state]} pulse={state === "running"}>
+            {JOB_WORDS[state]}
           </StatusText>
         </div>
       </div>
@@ -230,7 +239,7 @@ function Job({
 function JobErrors({ job, most }: { job: ProvisionerJob; most: number | undefined }) {
   const { workspace_build_id: build, template_version_id: version } = job.input;
   const limit = most === undefined ? {} : { most };
-  if (job.status !== "failed") return null;
+  if (stateOf(job) !== "failed") return null;
   if (job.type === "workspace_build" && build) return <FirstErrors build={build} {...limit} />;
   if (job.type === "template_version_import" && version)
     return <FirstImportErrors version={version} {...limit} />;

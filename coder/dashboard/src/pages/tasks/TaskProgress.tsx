@@ -3,6 +3,7 @@
 import type { Task, Workspace } from "../../api/types";
 import { Section } from "../../ui/Card";
 import { Notice } from "../../ui/Notice";
+import { stateOf } from "../../features/provisioner/job-states";
 import { WaitingNotice } from "../../features/provisioner/WaitingNotice";
 import { AgentLogs } from "../../features/workspace/AgentLogs";
 import { BuildLog } from "../../features/build/BuildLog";
@@ -38,7 +39,10 @@ export function TaskProgress({ task, workspace }: { task: Task; workspace: Works
           <WaitingNotice organization={workspace.organization_id} job={build.job} />
         ) : null}
         {build.job.error ? (
-          <Notice kind="error" title="The build failed">
+          <Notice
+            kind={stateOf(build.job) === "canceled" ? "warning" : "error"}
+            title={`The build ${stateOf(build.job) === "canceled" ? "was canceled" : "failed"}`}
+          >
             <p>{build.job.error}</p>
           </Notice>
         ) : null}

@@ -23,7 +23,7 @@ import { ImportLog } from "./ImportLog";
 import { SourceFiles } from "./FilesPage";
 import { templatePath } from "../../features/template/paths";
 import { useTemplate } from "../../features/template/useTemplate";
-import { JOB_TONES, JOB_WORDS } from "../../features/provisioner/job-states";
+import { JOB_TONES, JOB_WORDS, stateOf } from "../../features/provisioner/job-states";
 
 const POLL_MS = 2000;
 const isImporting = ({ job }: TemplateVersion) =>
@@ -48,6 +48,7 @@ function Loaded({ template }: { template: Template }) {
   if (query.isLoadingError)
     return <Failure error={query.error} retry={() => void query.refetch()} />;
   const version = query.data;
+  const state = stateOf(version.job);
   const home = templatePath(template);
   const active = version.id === template.active_version_id;
   return (
@@ -65,9 +66,7 @@ function Loaded({ template }: { template: Template }) {
             {active ? <Tag tone="good">Active</Tag> : null}
             {version.archived ? <Tag>Archived</Tag> : null}
             {version.job.status === "succeeded" ? null : (
-              <StatusText tone={JOB_TONES[version.job.status]}>
-                {JOB_WORDS[version.job.status]}
-              </StatusText>
+              <StatusText tone={JOB_TONES[state]}>{JOB_WORDS[state]}</StatusText>
             )}
           </>
         }
@@ -102,7 +101,12 @@ function Loaded({ template }: { template: Template }) {
       ) : null}
       {version.job.error ? (
         <div className="mb-4">
-          <Notice kind="error" title="The version could not be imported">
+          <Notice
+            kind={state === "canceled" ? "warning" : "error"}
+            title={
+              state === "canceled" ? "The import was canceled" : "The version could not be imported"
+            }
+          >
             <p>{version.job.error}</p>
             <FirstImportErrors version={version.id} />
           </Notice>

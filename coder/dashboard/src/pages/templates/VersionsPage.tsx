@@ -16,7 +16,7 @@ import { SkeletonRows } from "../../ui/Loading";
 import { Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { JOB_TONES, JOB_WORDS } from "../../features/provisioner/job-states";
+import { JOB_TONES, JOB_WORDS, stateOf } from "../../features/provisioner/job-states";
 import { templatePath } from "../../features/template/paths";
 import { RolloutCard } from "./rollout/RolloutCard";
 import { isOpen } from "./rollout/rollout";
@@ -96,10 +96,10 @@ export function VersionsPage() {
               </div>
               {version.job.status === "succeeded" ? null : (
                 <StatusText
-                  tone={JOB_TONES[version.job.status]}
+                  tone={JOB_TONES[stateOf(version.job)]}
                   pulse={version.job.status === "running"}
                 >
-                  {JOB_WORDS[version.job.status]}
+                  {JOB_WORDS[stateOf(version.job)]}
                 </StatusText>
               )}
               {may.update && !active ? (

@@ -1,5 +1,6 @@
 // Questions about the clipboard: before several lines are pasted, and when the browser did not let a
 // program copy.
+import { counted } from "../../lib/words";
 import { Button } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { Notice } from "../../ui/Notice";
@@ -31,7 +32,7 @@ export function ClipboardGuards({
         <div className="absolute inset-x-3 top-3 z-10 mx-auto max-w-xl">
           <Notice
             kind="info"
-            title={`A program in the terminal copied ${refused.length} characters`}
+            title={`A program in the terminal copied ${counted(refused.length, "character")}`}
             actions={
               <>
                 <Button

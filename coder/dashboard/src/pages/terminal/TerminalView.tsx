@@ -11,6 +11,7 @@ import { useEffect, useRef, useState } from "react";
 import { useAppBase, useTerminalBase } from "../../api/app-base";
 import { myAppearance } from "../../api/queries/session";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
+import { counted } from "../../lib/words";
 import { loadTerminalFont, terminalFamily } from "../../ui/text/terminal-fonts";
 import { portAddress } from "../../features/workspace/port-address";
 import { toast } from "../../ui/toast";
@@ -195,7 +196,7 @@ export function TerminalView({
 async function copyForProgram(text: string, refuse: (text: string) => void): Promise<void> {
   try {
     await navigator.clipboard.writeText(text); // undefined on plain HTTP
-    toast.done(`Copied ${text.length} characters from the terminal`);
+    toast.done(`Copied ${counted(text.length, "character")} from the terminal`);
   } catch {
     refuse(text);
   }

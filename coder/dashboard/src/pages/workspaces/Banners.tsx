@@ -17,7 +17,7 @@ import { Button, ButtonLink } from "../../ui/Button";
 import { Notice } from "../../ui/Notice";
 import { toast } from "../../ui/toast";
 import { WaitingNotice } from "../../features/provisioner/WaitingNotice";
-import { agentsOf } from "../../features/workspace/status";
+import { agentsOf, statusOf } from "../../features/workspace/status";
 import { Troubleshooting } from "./agent/AgentStatus";
 import { VERBS } from "./builds/BuildHistory";
 import { FirstErrors } from "../../features/build/FirstErrors";
@@ -52,7 +52,7 @@ export function Banners({ workspace }: { workspace: Workspace }) {
     );
   return (
     <>
-      {build.status === "canceled" ? (
+      {statusOf(workspace) === "canceled" ? (
         <Notice
           kind="warning"
           title={`Last build canceled: ${VERBS[build.transition].toLowerCase()}`}
@@ -67,6 +67,7 @@ export function Banners({ workspace }: { workspace: Workspace }) {
           {build.job.started_at
             ? "Some of its changes may have been applied; the log shows how far it got. Run it again, or choose another action above."
             : "The build had not started: nothing was changed."}
+          {build.job.error ? <p>{build.job.error}</p> : null}
         </Notice>
       ) : build.job.error ? (
         <Notice

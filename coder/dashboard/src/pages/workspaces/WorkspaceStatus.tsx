@@ -1,13 +1,19 @@
 // A workspace's state: a dot, a label, and the problem if there is one.
 import type { Workspace } from "../../api/types";
 import { StatusText } from "../../ui/Badge";
-import { healthProblemOf, isActive, isUnattached, STATUS } from "../../features/workspace/status";
+import {
+  healthProblemOf,
+  isActive,
+  isUnattached,
+  STATUS,
+  statusOf,
+} from "../../features/workspace/status";
 
 export function WorkspaceStatus({ workspace }: { workspace: Workspace }) {
   const unattached = isUnattached(workspace);
   const [word, tone] = unattached
     ? (["Not attached", "idle"] as const)
-    : STATUS[workspace.latest_build.status];
+    : STATUS[statusOf(workspace)];
   const trouble = unattached ? null : healthProblemOf(workspace);
   return (
     <span data-testid="workspace-status" data-status={workspace.latest_build.status}>

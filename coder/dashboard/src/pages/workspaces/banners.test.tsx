@@ -31,6 +31,14 @@ it("shows a canceled build and offers it again", async () => {
   expect(screen.queryByText("The last build failed")).toBeNull();
 });
 
+it("takes a canceled build that ended with an error for no failure", async () => {
+  const canceled_at = "2026-01-01T00:00:00Z";
+  open("failed", { status: "failed", error: "terraform: interrupted", canceled_at });
+  expect(await screen.findByText("Last build canceled: start")).toBeVisible();
+  expect(screen.getByText("terraform: interrupted")).toBeVisible();
+  expect(screen.queryByText("The last build failed")).toBeNull();
+});
+
 it("shows a failed build's log errors", async () => {
   open("failed", { status: "failed", error: "exit status 1" });
   expect(await screen.findByText("exit status 1")).toBeVisible();

@@ -1,6 +1,6 @@
 // Where the focus returns when a dialog closes. Radix returns it to a dialog's trigger, which a dialog
 // with controlled state does not have.
-import { useEffect, useRef } from "react";
+import { useCallback, useEffect, useRef } from "react";
 
 const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex]";
 const KEPT = 16;
@@ -87,17 +87,23 @@ export function useFocusReturn(open: boolean) {
   };
 }
 
-/** Return the focus to `origin` when the component disappears, unless it has opened another page. */
-export function useFocusReturnOnUnmount(origin: HTMLElement | null): void {
-  useEffect(() => {
-    const { pathname } = window.location;
-    return () => {
-      const field = focusedElement(); // the first field of the page that has opened, if it has one
-      // After the library's own handlers, which leave the focus on the body or take it to `origin`.
-      window.setTimeout(() => {
-        if (field?.isConnected) field.focus({ preventScroll: true });
-        else returnFocus(window.location.pathname === pathname ? origin : null);
-      });
-    };
-  }, [origin]);
+/**
+ * Return the focus to `origin` when the component disappears. The returned function says that another page opens: the
+ * focus then waits on the page's content. A page takes it from there for its first field, or has taken it already.
+ */
+export function useFocusReturnOnUnmount(origin: HTMLElement | null): () => void {
+  const leaving = useRef(false);
+  useEffect(
+    () => () => {
+      const settle = () => {
+        if (focusedElement() === null) returnFocus(leaving.current ? null : origin);
+      };
+      if (leaving.current) settle(); // before the page that opens can focus a field
+      window.setTimeout(settle); // after the library's own handlers, which leave the focus on the body
+    },
+    [origin],
+  );
+  return useCallback(() => {
+    leaving.current = true;
+  }, []);
 }

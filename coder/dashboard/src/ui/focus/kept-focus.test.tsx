@@ -1,10 +1,10 @@
 import { render, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { useState, type ReactNode } from "react";
+import { cloneElement, useState, type ReactElement, type ReactNode } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 import { Combobox } from "../forms/Combobox";
-import { keepFocus } from "./kept-focus";
+import { BACKWARDS, keepFocus } from "./kept-focus";
 
 let stop = (): void => undefined;
 beforeEach(() => {
@@ -55,6 +55,25 @@ const CASES: Record<string, [string, (press: ReactNode, pressed: boolean) => Rea
         {pressed ? null : press}
       </p>,
       other("Elsewhere"),
+    ],
+  ],
+  "the control before replaces it": [
+    "Before",
+    (press, pressed) => [
+      other("First"),
+      other("Before"),
+      pressed ? null : cloneElement(press as ReactElement, BACKWARDS),
+      other("After"),
+    ],
+  ],
+  "nothing before it can be used": [
+    "After",
+    (press, pressed) => [
+      <button key="off" type="button" disabled>
+        Off
+      </button>,
+      pressed ? null : cloneElement(press as ReactElement, BACKWARDS),
+      other("After"),
     ],
   ],
   "its row disappears": [

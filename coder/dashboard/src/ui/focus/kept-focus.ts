@@ -14,10 +14,15 @@ const AFTER_LIBRARIES_MS = 50;
 interface Place {
   parent: Element;
   before: Node | null;
+  /** The control before comes first: what replaces Cancel is Start, not what happens to follow. */
+  backwards?: boolean;
 }
 
+/** The attribute of a control that is followed by the control before it. */
+export const BACKWARDS = { "data-focus-backwards": "" };
+
 /** Return the control that follows the place, or the last one before it, within the bounds of the place. */
-export function nextControl({ parent, before }: Place): HTMLElement | null {
+export function nextControl({ parent, before, backwards }: Place): HTMLElement | null {
   let [box, edge]: [Element | null, Node | null] = [parent, before?.isConnected ? before : null];
   while (box) {
     const controls = [...box.querySelectorAll<HTMLElement>(CONTROLS)].filter(isUsable);
@@ -28,7 +33,15 @@ export function nextControl({ parent, before }: Place): HTMLElement | null {
         (!mark.contains(control) &&
           (mark.compareDocumentPosition(control) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0),
     );
-    const chosen = next ?? controls.at(-1);
+    const previous =
+      backwards && mark !== null && box === parent
+        ? controls.findLast(
+            (control) =>
+              mark.contains(control) ||
+              (mark.compareDocumentPosition(control) & Node.DOCUMENT_POSITION_PRECEDING) !== 0,
+          )
+        : undefined;
+    const chosen = previous ?? next ?? controls.at(-1);
     if (chosen) return chosen;
     if (box.matches(BOUNDS)) return null;
     [box, edge] = [box.parentElement, box];
@@ -92,7 +105,8 @@ export function keepFocus(): () => void {
   const watch = new MutationObserver((changes) => {
     if (last === null || pointer) return;
     if (!last.isConnected) {
-      const place = placeOf(last, changes);
+      const found = placeOf(last, changes);
+      const place = found && { ...found, backwards: last.matches("[data-focus-backwards]") };
       last = null;
       if (nothingFocused()) settle(place);
     } else if (last.matches(":disabled")) wasDisabled = true;

@@ -1,6 +1,5 @@
-// A long log: only visible lines are in the DOM, so that twenty thousand lines scroll like twenty.
-// Follows the newest line unless the reader has scrolled up; the search highlights matches and
-// steps through them.
+// A long log: only visible lines are in the DOM, so that twenty thousand lines scroll like twenty. Follows the newest
+// line unless the reader has scrolled up; the search highlights matches and steps through them.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, ChevronDown, ChevronUp, CircleX, Search, TriangleAlert, X } from "lucide-react";
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
@@ -28,6 +27,7 @@ interface LogViewProps {
   testId?: string;
   empty?: string;
   height?: string;
+  steady?: boolean; // as high from the start: what stands below does not move when lines arrive
   actions?: ReactNode;
   times?: boolean;
 }
@@ -52,6 +52,7 @@ export function LogView({
   testId,
   empty = "No log lines yet.",
   height = "22rem",
+  steady = false,
   actions,
   times = true,
 }: LogViewProps) {
@@ -101,7 +102,7 @@ export function LogView({
         tabIndex={0}
         onScroll={scrolled}
         className="overflow-auto px-3 py-2 font-mono text-[0.78rem] leading-5"
-        style={{ maxHeight: height }}
+        style={steady ? { height } : { maxHeight: height }}
       >
         {lines.length === 0 ? <p className="text-muted">{empty}</p> : null}
         <div className="relative w-full" style={{ height: totalHeight }}>

@@ -16,6 +16,7 @@ import {
   baseField,
   compose,
   moduleField,
+  placeholderOf,
   requestOf,
   startValues,
   type Values,
@@ -110,6 +111,7 @@ function Questions({
           problem,
           value,
           required: variable.required,
+          placeholder: placeholderOf(variable),
           onChange: (next: string) => form.set(name, next),
         };
         return /script$/.test(variable.name) ? (

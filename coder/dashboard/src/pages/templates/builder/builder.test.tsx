@@ -131,6 +131,22 @@ it("sends only values that differ from the defaults", () => {
   });
 });
 
+it("does not send a cleared field, which shows its default", async () => {
+  const page = open(writeTar([{ path: "main.tf", data: new Uint8Array() }]));
+  await click("Choose modules");
+  await click("Set parameters");
+  const image = await screen.findByLabelText("image");
+  await userEvent.clear(image);
+  expect(image).toHaveAttribute("placeholder", "alpine");
+  await click("Review Terraform");
+  await screen.findByRole("list", { name: "Files" });
+  expect(page.sent[0]?.body).toEqual({
+    base_template_id: "docker",
+    base_variable_values: {},
+    modules: [],
+  });
+});
+
 it("finds conflicts in both directions and groups modules", () => {
   const [clone, code, web] = MODULES as [
     TemplateBuilderModule,

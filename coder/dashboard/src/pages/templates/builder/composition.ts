@@ -14,6 +14,10 @@ export type Values = Readonly<Record<string, string>>;
 export const baseField = (variable: string) => `base_variable_values.${variable}`;
 export const moduleField = (module: string, variable: string) => `modules.${module}.${variable}`;
 
+/** What a cleared field stands for; undefined without a default. */
+export const placeholderOf = ({ default: value }: TemplateBuilderModuleVariable) =>
+  value === undefined || value === null || value === "" ? undefined : String(value);
+
 /** The form's first value: the default as text; a switch is off without one. */
 function startValue(variable: TemplateBuilderModuleVariable): string {
   if (variable.default !== undefined) return String(variable.default);
@@ -37,7 +41,10 @@ export function startValues(
   return Object.fromEntries(fields.map(([name, value]) => [name, entered[name] ?? value]));
 }
 
-/** Only what differs from the defaults: the composed Terraform repeats no default. */
+/**
+ * Only what differs from the defaults: the composed Terraform repeats no default. A cleared field is not given: its
+ * placeholder shows the default, and an empty image or region is of no use.
+ */
 function changed(
   variables: readonly TemplateBuilderModuleVariable[],
   field: (name: string) => string,
@@ -46,7 +53,7 @@ function changed(
   return Object.fromEntries(
     variables
       .map((item) => [item.name, values[field(item.name)] ?? "", startValue(item)] as const)
-      .filter(([, value, start]) => value !== start)
+      .filter(([, value, start]) => value !== "" && value !== start)
       .map(([name, value]) => [name, value]),
   );
 }

@@ -81,7 +81,7 @@ function Report({ report }: { report: TemplateBuildReport }) {
         </Section>
       ) : null}
       <Section
-        title="Commonest errors"
+        title="Most common errors"
         description="Of workspaces that you may see."
         padded={false}
       >

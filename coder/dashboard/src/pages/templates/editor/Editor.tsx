@@ -27,7 +27,7 @@ import { Problems } from "../Problems";
 import { TagEditor, type ProvisionerTags } from "../TagEditor";
 import type { ArchiveFile } from "../tar";
 import { givenValues } from "../VariablesForm";
-import { JOB_TONES } from "../../../features/provisioner/job-states";
+import { JOB_TONES, stateOf } from "../../../features/provisioner/job-states";
 import { Made, Variables } from "./Output";
 import { EditorFiles } from "./EditorFiles";
 import { NameDialog } from "./NameDialog";
@@ -35,6 +35,8 @@ import { Publish } from "./PublishDialog";
 import { TestRunDialog } from "./TestRunDialog";
 import { useBuildKey } from "./useBuildKey";
 import { useEditedFiles } from "./useEditedFiles";
+
+type Asked = "new" | "rename" | "delete" | "publish" | "test";
 
 export function Editor({
   template,
@@ -57,9 +59,7 @@ export function Editor({
   const [building, setBuilding] = useState(false);
   const [failure, setFailure] = useState<Error | null>(null);
   const [tab, setTab] = useState("log");
-  const [dialog, setDialog] = useState<"new" | "rename" | "delete" | "publish" | "test" | null>(
-    null,
-  );
+  const [dialog, setDialog] = useState<Asked | null>(null);
   // If another version becomes active meanwhile, the user is warned before publishing.
   const [active] = useState(template.active_version_id);
   const buildEnded = !["pending", "running", "canceling"].includes(version.job.status);
@@ -120,6 +120,7 @@ export function Editor({
     patch(`/api/v2/templateversions/${version.id}/cancel`).catch((error: unknown) =>
       toast.failed("Failed to cancel the build", error),
     );
+  const state = stateOf(version.job);
   const ready = !dirty && !building && version.id !== base.id && version.job.status === "succeeded";
   const publishable = ready || (!published && version.job.status === "succeeded" && !dirty);
   const mayCreate = useWorkspaceOwners(template.organization_id).self;
@@ -139,15 +140,12 @@ export function Editor({
           ["Edit"],
         ]}
         badge={
-          <StatusText
-            tone={dirty && !building ? "warn" : JOB_TONES[version.job.status]}
-            pulse={building}
-          >
+          <StatusText tone={dirty && !building ? "warn" : JOB_TONES[state]} pulse={building}>
             {dirty
               ? "Unbuilt changes"
               : version.id === base.id
                 ? base.name
-                : `${version.name}: ${version.job.status}`}
+                : `${version.name}: ${state}`}
           </StatusText>
         }
         actions={
@@ -202,7 +200,10 @@ export function Editor({
           <WaitingNotice organization={template.organization_id} job={version.job} staying />
         ) : null}
         {version.job.error ? (
-          <Notice kind="error" title="The build failed">
+          <Notice
+            kind={state === "canceled" ? "warning" : "error"}
+            title={`The build ${state === "canceled" ? "was canceled" : "failed"}`}
+          >
             <p>{version.job.error}</p>
             {list}
           </Notice>

@@ -27,6 +27,7 @@ import { RequiredLabel } from "../../../ui/forms/RequiredLabel";
 import { Notice } from "../../../ui/Notice";
 import { Narrow, PageHead, Stack } from "../../../ui/Page";
 import { toast } from "../../../ui/toast";
+import { stateOf } from "../../../features/provisioner/job-states";
 import { WaitingNotice } from "../../../features/provisioner/WaitingNotice";
 import { FirstImportErrors } from "../../../features/build/FirstErrors";
 import { createVersion, waitForImport } from "../archive";
@@ -103,7 +104,7 @@ export function CreateForm({
     const done = await waitForImport(newVersion.id, setVersion);
     setVersion(done);
     if (abandoned.current) return; // the user was told that leaving creates no template
-    if (done.job.status === "canceled")
+    if (stateOf(done.job) === "canceled")
       throw new Error("The import was canceled. No template was created.");
     if (done.job.status !== "succeeded") {
       if (done.job.error_code === "REQUIRED_TEMPLATE_VARIABLES") return;
@@ -162,7 +163,7 @@ export function CreateForm({
       />
       <form onSubmit={form.submit}>
         <Stack>
-          {form.error && version?.job.status === "failed" ? (
+          {form.error && version && stateOf(version.job) === "failed" ? (
             <Notice kind="error" title="The template could not be imported">
               <p>{version.job.error}</p>
               <FirstImportErrors key={version.id} version={version.id} />

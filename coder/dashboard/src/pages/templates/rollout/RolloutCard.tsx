@@ -14,7 +14,7 @@ import { Failure } from "../../../ui/Failure";
 import { Notice } from "../../../ui/Notice";
 import { Stack } from "../../../ui/Page";
 import { toast } from "../../../ui/toast";
-import { isOpen, nextStage, reachOf, STATUS_TONES, STATUS_WORDS } from "./rollout";
+import { isOpen, lostGroup, nextStage, reachOf, STATUS_TONES, STATUS_WORDS } from "./rollout";
 
 type Action = "next" | "stop" | "resume" | "rollback";
 
@@ -97,6 +97,18 @@ function OpenRollout({ template, rollout }: { template: Template; rollout: Templ
           </p>
         </Notice>
       ) : null}
+      {lostGroup(rollout) ? (
+        <Notice kind="warning" title="The group of this rollout was deleted">
+          <p>
+            {name} is offered to {reachOf(rollout)}: its members’ workspaces are no longer included.
+            Workspaces that already have it keep it.
+          </p>
+          <p>
+            {next === 100 ? "Complete the rollout" : `Advance to ${next}%`}, or roll back and start
+            a rollout with another group.
+          </p>
+        </Notice>
+      ) : null}
       <Progress rollout={rollout} />
       <div className="flex flex-wrap gap-2">
         <Button size="sm" variant="primary" disabled={busy} onClick={() => setAsking("next")}>
@@ -154,7 +166,7 @@ function Stages({ rollout }: { rollout: TemplateRollout }) {
               : "rounded-md border border-line px-2 py-0.5 text-muted"
           }
         >
-          {stage === 0 ? rollout.group_name || "Group" : `${stage}%`}
+          {stage === 0 ? rollout.group_name || "Deleted group" : `${stage}%`}
         </li>
       ))}
     </ol>

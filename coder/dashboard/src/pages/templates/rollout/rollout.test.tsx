@@ -205,6 +205,23 @@ it.each([
   expect(readStages(text)).toEqual(stages);
 });
 
+it("says that the group was deleted, and what to do", async () => {
+  open([rollout({ stages: [0, 50, 100], percent: 0 })]);
+  expect(await screen.findByText("The group of this rollout was deleted")).toBeVisible();
+  expect(screen.getByText(/^v2 is offered to no workspaces/)).toBeInTheDocument();
+  expect(screen.getByText(/^Advance to 50%, or roll back/)).toBeInTheDocument();
+  expect(screen.getByText("Deleted group")).toHaveAttribute("aria-current", "step");
+});
+
+it.each([
+  ["a group that is there", { group_id: "g", group_name: "testers", stages: [0, 100], percent: 0 }],
+  ["no group from the start", { stages: [5, 100] }],
+])("warns of no deleted group with %s", async (_, changes) => {
+  open([rollout(changes)]);
+  expect(await screen.findByText("Offered")).toBeInTheDocument();
+  expect(screen.queryByText("The group of this rollout was deleted")).toBeNull();
+});
+
 it("describes who gets the version", () => {
   const group = { group_id: "g", group_name: "testers", stages: [0, 50, 100], percent: 0 };
   expect(reachOf(rollout())).toBe("5% of the workspaces");

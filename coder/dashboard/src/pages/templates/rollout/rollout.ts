@@ -24,9 +24,14 @@ export const isOpen = (rollout: TemplateRollout): boolean =>
 export const nextStage = (rollout: TemplateRollout): number =>
   rollout.stages.find((stage) => stage > rollout.percent) ?? 100;
 
+/** Whether the rollout began with a group that was deleted: only a group allows a stage of 0 percent. */
+export const lostGroup = (rollout: TemplateRollout): boolean =>
+  !rollout.group_id && rollout.stages[0] === 0;
+
 /** "testers", "5% of the workspaces", "testers and 5% of the other workspaces". */
 export function reachOf(rollout: TemplateRollout, percent = rollout.percent): string {
   if (percent === 100) return "all workspaces";
+  if (lostGroup(rollout) && percent === 0) return "no workspaces";
   if (!rollout.group_id) return `${percent}% of the workspaces`;
   return percent === 0
     ? rollout.group_name

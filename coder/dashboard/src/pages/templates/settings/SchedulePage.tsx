@@ -102,7 +102,7 @@ export function TemplateSchedulePage() {
             description={
               <>
                 Stop idle workspaces automatically.{" "}
-                <TextLink to="/workspaces/idle">What runs unused</TextLink>
+                <TextLink to="/workspaces/idle">View idle workspaces</TextLink>
               </>
             }
           >

@@ -10,7 +10,7 @@ import { StatusText } from "../../../ui/Badge";
 import { Button } from "../../../ui/Button";
 import { Failure } from "../../../ui/Failure";
 import { Skeleton } from "../../../ui/Loading";
-import { JOB_TONES, JOB_WORDS } from "../../../features/provisioner/job-states";
+import { JOB_TONES, JOB_WORDS, stateOf } from "../../../features/provisioner/job-states";
 import { workspacePath } from "../paths";
 
 export const VERBS: Record<WorkspaceBuild["transition"], string> = {
@@ -41,7 +41,7 @@ export function BuildHistory({ workspace }: { workspace: Workspace }) {
     <>
       <ol className="-mx-2 flex flex-col gap-px" aria-label="Builds">
         {all.map((build) => {
-          const { status } = build.job;
+          const status = stateOf(build.job);
           return (
             <li key={build.id}>
               <Link

@@ -20,7 +20,7 @@ import { BuildHistory, VERBS } from "./BuildHistory";
 import { BuildLog } from "../../../features/build/BuildLog";
 import { CancelBuild } from "./CancelBuild";
 import { FirstErrors } from "../../../features/build/FirstErrors";
-import { JOB_TONES, JOB_WORDS } from "../../../features/provisioner/job-states";
+import { JOB_TONES, JOB_WORDS, stateOf } from "../../../features/provisioner/job-states";
 import { WaitingNotice } from "../../../features/provisioner/WaitingNotice";
 import { workspacePath } from "../paths";
 import { Timings } from "./Timings";
@@ -45,6 +45,7 @@ function Loaded({ workspace }: { workspace: Workspace }) {
       cached && String(cached.build_number) === number ? cached : undefined,
   });
   const build = answer.data;
+  const state = build ? stateOf(build.job) : null;
   const job = live ? workspace.latest_build.job : build?.job; // live updates its queue position
   // A build names its provisioner by id; the job details name it.
   const worker = useQuery({
@@ -65,9 +66,9 @@ function Loaded({ workspace }: { workspace: Workspace }) {
           [`Build #${number}`],
         ]}
         badge={
-          build ? (
-            <StatusText tone={JOB_TONES[build.job.status]} pulse={build.job.status === "running"}>
-              {JOB_WORDS[build.job.status]}
+          state ? (
+            <StatusText tone={JOB_TONES[state]} pulse={state === "running"}>
+              {JOB_WORDS[state]}
             </StatusText>
           ) : null
         }
@@ -97,10 +98,8 @@ function Loaded({ workspace }: { workspace: Workspace }) {
             ) : null}
             {build.job.error ? (
               <Notice
-                kind={build.job.status === "canceled" ? "warning" : "error"}
-                title={
-                  build.job.status === "canceled" ? "This build was canceled" : "This build failed"
-                }
+                kind={state === "canceled" ? "warning" : "error"}
+                title={state === "canceled" ? "This build was canceled" : "This build failed"}
               >
                 <p>{build.job.error}</p>
                 <FirstErrors build={build.id} />
@@ -128,7 +127,7 @@ function Loaded({ workspace }: { workspace: Workspace }) {
                 ]}
               />
             </Section>
-            <BuildLog key={build.id} build={build.id} height="60vh" />
+            <BuildLog key={build.id} build={build.id} height="60vh" steady />
             <Section title="Timings">
               <Timings build={build.id} />
             </Section>

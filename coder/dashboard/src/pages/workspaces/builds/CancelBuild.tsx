@@ -5,6 +5,7 @@ import { useWorkspaceRights } from "../../../api/permissions";
 import type { Workspace } from "../../../api/types";
 import { useMe } from "../../../features/session/useMe";
 import { Button } from "../../../ui/Button";
+import { BACKWARDS } from "../../../ui/focus/kept-focus";
 import { toast } from "../../../ui/toast";
 import { isActive } from "../../../features/workspace/status";
 import { cancelBuild, useBuildAction } from "./builds";
@@ -30,6 +31,7 @@ export function CancelBuild({ workspace }: { workspace: Workspace }) {
       disabled={status === "canceling"}
       busy={build.isPending}
       onClick={cancel}
+      {...BACKWARDS}
     >
       Cancel
     </Button>

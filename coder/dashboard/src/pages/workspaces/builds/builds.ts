@@ -10,6 +10,7 @@ import type {
   WorkspaceBuild,
   WorkspaceBuildParameter,
 } from "../../../api/types";
+import { stateOf } from "../../../features/provisioner/job-states";
 import { valuesPath } from "../paths";
 
 export type BuildOptions = Partial<Omit<CreateWorkspaceBuildRequest, "transition">>;
@@ -103,7 +104,7 @@ export async function stopThenStart(
   for (;;) {
     const { latest_build: build } = await get<Workspace>(`/api/v2/workspaces/${workspace.id}`);
     if (build.job.status === "failed" || build.job.status === "canceled")
-      throw new Error(`The stop build ended as ${build.job.status}.`);
+      throw new Error(`The stop build ended as ${stateOf(build.job)}.`);
     if (build.job.status === "succeeded") break;
     await new Promise((resolve) => window.setTimeout(resolve, POLL_MS));
   }

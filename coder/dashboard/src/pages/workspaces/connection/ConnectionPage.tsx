@@ -45,7 +45,8 @@ function Loaded({ workspace }: { workspace: Workspace }) {
         title="Why is it slow?"
         crumbs={[
           ["Workspaces", "/workspaces"],
-          [`${workspace.owner_name}/${workspace.name}`, workspacePath(workspace)],
+          [workspace.owner_name],
+          [workspace.name, workspacePath(workspace)],
           ["Connection"],
         ]}
         description="The connection from this browser to the workspace, measured now."

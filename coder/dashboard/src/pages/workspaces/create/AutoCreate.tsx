@@ -61,7 +61,7 @@ export function AutoCreate({
         <ul
           aria-label="Parameters"
           tabIndex={0}
-          className="max-h-48 list-disc overflow-y-auto pl-5"
+          className="max-h-[45dvh] list-disc overflow-y-auto pl-5"
         >
           {parameters.map((parameter) => (
             <li key={parameter.name}>

@@ -49,12 +49,15 @@ describe("selection", () => {
 
   it("lists failures since yesterday only", () => {
     const failed = { status: "failed", job: { status: "failed", error: "no quota" } };
+    const interrupted = { ...failed, job: { ...failed.job, canceled_at: hours(-2) } };
     const agent = { name: "main", lifecycle_state: "start_error", started_at: hours(-1) };
     const mine = [
       workspace("new", {}, { ...failed, created_at: hours(-20) }),
       workspace("old", {}, { ...failed, created_at: hours(-60) }),
       workspace("script", {}, { resources: [{ agents: [agent] }] }),
       workspace("fine"),
+      // For the API it failed: its program ended with an error when the user canceled the build.
+      workspace("interrupted", {}, { ...interrupted, created_at: hours(-2) }),
     ];
     expect(
       problemsSince(mine, yesterday(NOW)).map((item) => [

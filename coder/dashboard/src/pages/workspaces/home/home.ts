@@ -1,5 +1,5 @@
 // What the home page selects: recent workspaces, failures, and what waits for the user.
-import { agentsOf } from "../../../features/workspace/status";
+import { agentsOf, statusOf } from "../../../features/workspace/status";
 import type { APIKeyWithOwner, Workspace, WorkspaceAgentMetadata } from "../../../api/types";
 
 const CARDS = 3;
@@ -38,7 +38,7 @@ export interface Problem {
 export function problemsSince(mine: readonly Workspace[], since: number): Problem[] {
   const problems = mine.flatMap<Problem>((workspace) => {
     const { latest_build: build } = workspace;
-    if (build.status === "failed")
+    if (statusOf(workspace) === "failed")
       return [
         {
           workspace,
