@@ -24,7 +24,15 @@ async def run(ctx: Context) -> None:
         await run_loop(ctx, "last use", turn, first_rest=EVERY, failed_rest=EVERY)
     finally:
         with trio.move_on_after(LAST_WORDS, shield=True):
-            await turn(ctx, ctx.log)
+            await _write_last(ctx)
+
+
+async def _write_last(ctx: Context) -> None:
+    try:
+        await ctx.services.last_use.flush()
+    except Exception as error:
+        # A minute of uses is lost. A stop must not fail for it.
+        ctx.log.warn("the last uses of workspaces were not written", error=error)
 
 
 async def turn(ctx: Context, _log: Logger) -> float:

@@ -23,7 +23,6 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.database_clock import DatabaseClock, skew_of
 from coder.coderd.services.foundation.sibling_messages import SiblingAwayError, SiblingMessage, send_message
 from coder.coderd.services.foundation.this_process import Sibling, same_machine
-from coder.coderd.store.engine.errors import DatabaseAwayError
 from coder.coderd.store.network import replicas as store
 from coder.coderd.store.network.replicas import ReplicaRow
 from coder.domain.access.policy import Class, Subject
@@ -157,7 +156,7 @@ async def _say_goodbye(ctx: Context, bridge: Bridge) -> None:
     try:
         await bridge.say_goodbye()
         await ctx.db.run(store.delete_replica, ctx.services.this_replica.id)
-    except DatabaseAwayError as error:
+    except Exception as error:
         # The others notice the stale row. Running requests must not be interrupted for it.
         _log.warn("the goodbye to other replicas could not be sent", error=error)
 

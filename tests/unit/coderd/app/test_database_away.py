@@ -9,18 +9,21 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 import trio
+from sqlalchemy import text
 
 from coder.base.clock import FakeClock
 from coder.base.errors import CoderError
 from coder.base.log import Level
 from coder.base.log import also as log_to
 from coder.base.secret import Secret
+from coder.coderd import app
 from coder.coderd.app import open_server
 from coder.coderd.config.settings import ServerConfig
+from coder.coderd.loops import last_use
 from coder.coderd.store.engine import (
     postgres,
     postgres_cluster,
@@ -28,12 +31,14 @@ from coder.coderd.store.engine import (
     postgres_programs,
     postgres_supervisor,
 )
+from coder.coderd.store.engine.database import Tx
 from coder.net.dial import DialPolicy
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents.real_agent import running_agent
 from tests.kit.agents.scripted_agent import eventually, start_workspace
 from tests.kit.api.http_clients import http_client
-from tests.kit.server.server_in_process import World
+from tests.kit.server.postgres_server import fresh_database
+from tests.kit.server.server_in_process import World, running_on
 
 SOURCE = UUID("3b579bf4-1ed8-4b99-87a8-e9a1e3410410")
 """The log source that every agent has."""
@@ -183,3 +188,28 @@ async def test_lost_database_ends_server(open_path: Path, monkeypatch: pytest.Mo
             (data / "PG_VERSION").write_text("broken\n")
             os.kill(pid, signal.SIGKILL)
             await trio.sleep_forever()
+
+
+async def test_refused_last_writes_fail_no_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server stops in order although the database refuses its last writes, not only without a database."""
+    warnings: list[str] = []
+
+    def note(_level: Level, _at: datetime, _name: str, message: str, _fields: object) -> None:
+        warnings.append(message)
+
+    monkeypatch.setattr(app, "LOOPS", (last_use.run,))
+    async with fresh_database() as url:
+        with log_to(note):
+            async with running_on(url) as world:
+                world.ctx.services.last_use.note(uuid4(), world.ctx.clock.now())
+                await world.ctx.db.run(_refuse, "DELETE ON replicas")
+                await world.ctx.db.run(_refuse, "UPDATE ON workspaces")
+    assert "the goodbye to other replicas could not be sent" in warnings
+    assert "the last uses of workspaces were not written" in warnings
+
+
+async def _refuse(tx: Tx, what: str) -> None:
+    """Let the database refuse these statements, for no reason that time removes."""
+    body = "$$ BEGIN RAISE EXCEPTION 'not here'; END $$"
+    await tx.execute(text(f"CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS {body}"))
+    await tx.execute(text(f"CREATE TRIGGER refuse BEFORE {what} FOR EACH STATEMENT EXECUTE FUNCTION refuse()"))
