@@ -4,23 +4,37 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import trio
 
 from coder.rpc.streams import SharedStream
 
-if TYPE_CHECKING:
-    from coder.rpc.mux import Mux
-
 CHUNK_OVERHEAD = 64
 "Overhead of a chunk in bytes: a window of one-byte frames is not a quarter of a megabyte."
+
+
+class Session(Protocol):
+    """What a stream needs of its session (`Mux`)."""
+
+    _unread: int
+
+    def _consumed(self, stream: int, size: int) -> None: ...
+    def _credit(self, stream: int) -> int: ...
+    def _send(self, stream: int, data: memoryview) -> int: ...
+    def _write_now(self) -> None: ...
+    def _write_later(self) -> None: ...
+    def _wake_writer(self) -> None: ...
+    def _close_sending(self, stream: MuxStream) -> None: ...
+    def _abandon(self, stream: MuxStream, dropped: int) -> None: ...
+    async def _let_others_run(self) -> None: ...
+    async def _wait_drained(self) -> None: ...
 
 
 class MuxStream(SharedStream):
     """yamux stream. Errors are trio's: BrokenResourceError when the peer reset it or the transport ended."""
 
-    def __init__(self, mux: Mux, stream: int) -> None:
+    def __init__(self, mux: Session, stream: int) -> None:
         self._mux = mux
         self.id = stream
         self._chunks: deque[bytes | memoryview] = deque()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coder.base.errors import CoderError
-from coder.base.tar_files import extract_all
+from coder.base.files.tar_files import extract_all
 from coder.coderd.services.templates.examples import examples as bundled
 
 if TYPE_CHECKING:

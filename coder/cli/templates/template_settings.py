@@ -14,8 +14,8 @@ from coder.api.templates.template_versions import ArchiveTemplateVersionsRespons
 from coder.api.templates.templates import Template
 from coder.base.config import OptionValue
 from coder.base.errors import CoderError
+from coder.base.files.tar_files import extract_all
 from coder.base.quoted import quoted
-from coder.base.tar_files import extract_all
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors

@@ -153,7 +153,7 @@ async def test_other_lines_are_unchanged(tmp_path: Path) -> None:
     assert rc.read_bytes() == "# from Windows\n".encode("utf-16")
 
 
-async def test_names_that_a_shell_would_run_are_not_offered(tmp_path: Path) -> None:
+async def test_names_that_shells_would_run_are_withheld(tmp_path: Path) -> None:
     names = ["$(touch x)", "a;b", "`x`", "a b", "--yes", "a\nb", "fine-1.x", "grün"]
 
     def answer(_method: str, _path: str) -> bytes:

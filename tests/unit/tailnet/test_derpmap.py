@@ -65,7 +65,7 @@ def test_embedded_relay_uses_server_address(url: str, host: str, port: int, plai
 
 
 @pytest.mark.parametrize("number", [1 << 31, (1 << 63) - 1, -(1 << 31) - 1])
-def test_region_that_no_node_can_have_as_home_is_left_out(number: int) -> None:
+def test_regions_beyond_home_numbers_are_left_out(number: int) -> None:
     message = tailnet_pb2.DERPMap()
     message.regions[number].region_id = number
     message.regions[number].nodes.add(name="n", host_name="h")

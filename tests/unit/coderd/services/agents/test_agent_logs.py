@@ -17,7 +17,7 @@ from coder.domain.agents.agents import MIN_LINE_BYTES
 from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import new_workspace, workspace_world
 
-NOW = datetime(2026, 11, 29, tzinfo=UTC)
+NOW = datetime.now(UTC)
 
 
 async def _agent_of(world: World, name: str) -> UUID:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coder.base.tar_files import extract_all
+from coder.base.files.tar_files import extract_all
 
 
 def archive(*members: tuple[str, bytes, int], kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarFile:
