@@ -155,14 +155,12 @@ def whole() -> Iterator[Path]:
 
 
 @pytest.fixture
-def foreign(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+def foreign(open_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A program called `postgres` of the account that ours runs as, in another folder."""
-    program = tmp_path / "postgres"
+    program = open_path / "postgres"
     shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
     account = find_account()
     user = {"user": account.uid, "group": account.gid} if account.switch else {}
-    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
-        folder.chmod(folder.stat().st_mode | 0o011)  # pytest's, which the account may not enter
     with subprocess.Popen([program, "600"], cwd="/", **user) as process:  # type: ignore[call-overload]
         _foreign[0] = process.pid
         try:

@@ -24,6 +24,7 @@ class NoJobs(FakeServer):
 
     async def _acquire(self, call: Any) -> None:
         self.asked += 1
+        self._note()
         if not self.is_silent:
             await call.send(pd.AcquiredJob())
         await call.close()
@@ -33,5 +34,6 @@ class NoJobs(FakeServer):
 async def test_offers_without_job_are_spaced(is_silent: bool, autojump_clock: trio.abc.Clock, tmp_path: Path) -> None:
     server = NoJobs(is_silent=is_silent)
     async with running_daemon(server, DaemonConfig(name="d", work_dir=tmp_path), {"echo": EchoExecutor()}):
+        await server.wait_for(lambda: server.asked > 0)  # it waits for threads before, which take no simulated time
         await trio.sleep(120)
     assert 3 < server.asked < 60

@@ -39,6 +39,8 @@ MAP_CHECK_INTERVAL = 5.0
 "Seconds between checks of the relay map for changes (docs/protocol/coordination.md#calls)."
 NODE_WAIT = 10.0
 "Seconds that a resume token waits for the node it is bound to."
+BEGIN_WAIT = 0.25
+"Seconds that it waits for a coordination that was requested before it."
 
 Send = Callable[[Message], Awaitable[None]]
 WorkspaceUpdates = Callable[[tailnet_pb2.WorkspaceUpdatesRequest, Send], Awaitable[None]]
@@ -65,8 +67,9 @@ class TailnetService:
     def __init__(self, ctx: Context, peer: TailnetPeer) -> None:
         self._ctx = ctx
         self._peer = peer
-        self._coordinates = False
         self._keys: tuple[bytes, ...] = ()
+        self._has_begun = trio.Event()
+        "Set when the peer coordinates."
         self._has_keys = trio.Event()
 
     def handlers(self) -> Handlers:
@@ -80,7 +83,7 @@ class TailnetService:
 
     async def coordinate(self, call: CoordinateCall) -> None:
         peer = self._peer
-        self._coordinates = True
+        self._has_begun.set()
         checks = PeerChecks(peer.check_tunnel, self._check_keys, peer.left_behind)
         await self._ctx.services.relay.coordinator.serve(call, peer.id, peer.rules, checks)
 
@@ -112,7 +115,9 @@ class TailnetService:
         session = self._peer.session
         if session is None:
             raise unimplemented()
-        if self._coordinates:
+        with trio.move_on_after(BEGIN_WAIT):  # calls that arrived together are begun in any order
+            await self._has_begun.wait()
+        if self._has_begun.is_set():
             with trio.move_on_after(NODE_WAIT):  # clients ask before they know their own addresses
                 await self._has_keys.wait()
         # A resumed peer that has not announced keys yet gets a token for the keys it was resumed with.

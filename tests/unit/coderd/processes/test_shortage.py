@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from coder.base.errors import CoderError
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.processes import children, reload
 from coder.coderd.processes.children import Child
@@ -43,7 +42,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("full")
 def test_refused_fork_leaves_nothing() -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
-    with pytest.raises(CoderError, match="api-1 cannot be started: Resource temporarily unavailable"):
+    with pytest.raises(BlockingIOError):
         children.fork("api-1", lambda _: pytest.fail("a process"), [])
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & HANDLED
@@ -55,14 +54,6 @@ def test_replacement_is_tried_again(watching: Supervisor) -> None:
     watching._replace_ended()
     assert 0 < watching._due["api-1"] - time.monotonic() <= LONGEST_REST
     assert not watching._workers
-
-
-def test_replacement_waits_for_its_folder(watching: Supervisor, tmp_path: Path) -> None:
-    """A cleaner of /tmp may have removed the folder of the processes' doors."""
-    watching._folder = tmp_path / "gone"
-    watching._due = {"relay": time.monotonic() - 1}
-    watching._replace_ended()
-    assert watching._due["relay"] > time.monotonic()
 
 
 @pytest.mark.usefixtures("full")
