@@ -196,7 +196,12 @@ async def _find_count(world: World, options: Options, emit: Emit, most: int) -> 
     if world.loads:
         emit(f"connecting at {RAMP}/s, an agent, the others' reports included: server CPU", arrival[0], "ms", None)
         emit(f"connecting at {RAMP}/s, an agent, the others' reports included: Postgres CPU", arrival[1], "ms", None)
-    return int(world.fleet.latest()["connected"])
+    connected = int(world.fleet.latest()["connected"])
+    if connected < world.fleet.wanted:
+        # What is still connecting would count as the load of those that are.
+        await world.fleet.wait(lambda found: found >= world.fleet.wanted, BACK_LIMIT)
+        connected = int(world.fleet.latest()["connected"])
+    return connected
 
 
 def _holds(load: Load) -> bool:
@@ -287,13 +292,15 @@ async def _kill(world: World, stack: contextlib.AsyncExitStack, emit: Emit, coun
     """Kill all processes of the server, start it again, wait until all agents are back."""
     note("kill -9 of the server …")
     scene, began = world.scene, time.monotonic()
+    before = world.fleet.latest()
     for pid in server_processes(scene.server):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     process = await stack.enter_async_context(_server(scene.place, [str(scene.place.binary)], scene.database))
     scene.server = process.pid
     emit("from kill -9 to the first answer", time.monotonic() - began, "s", None)
-    await world.fleet.wait(lambda connected: connected < count, 5)  # the simulator's figures are of a second ago
+    # A simulator that is behind notices later: it has to have lost all connections before they can be back.
+    await world.fleet.wait(lambda _: world.fleet.latest()["lost"] - before["lost"] >= before["connected"], BACK_LIMIT)
     is_back = await world.fleet.wait(lambda connected: connected >= count, BACK_LIMIT)
     took = time.monotonic() - began
     latest = world.fleet.latest()["connected"]
