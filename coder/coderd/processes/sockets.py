@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from coder.appproxy.http.listening_sockets import bind_sockets, display_address
+from coder.appproxy.http.listening_sockets import BACKLOG, bind_sockets, display_address
 from coder.appproxy.http.served_certificates import tls_context
 from coder.base.errors import CoderError
 from coder.coderd.config.settings import ServerConfig
@@ -40,7 +40,7 @@ def open_door(folder: Path, number: int) -> tuple[socket.socket, Path, Path]:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(str(path))
-            listener.listen(128)
+            listener.listen(BACKLOG)
         except OSError:
             listener.close()
             remove_door(str(path))

@@ -26,6 +26,8 @@ MAX_BYTES = 4 << 20
 """Bytes of one message."""
 TIMEOUT = 5.0
 """Seconds for connecting and for the receiver's answer: a process that stands still does not hold its siblings up."""
+_RETRY = 0.02
+"""Seconds between two tries to connect to a process whose queue is full."""
 _log = get_logger("processes")
 
 
@@ -50,10 +52,10 @@ class SiblingAwayError(Exception):
 
 async def send_message(path: str, head: SiblingMessage, data: bytes = b"", descriptor: int = -1) -> trio.SocketStream:
     """Send a message; return the stream once the receiver has taken it. Raises SiblingAwayError."""
-    connection = trio.socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection: trio.socket.SocketType | None = None
     try:
         with trio.fail_after(TIMEOUT):
-            await connection.connect(path)
+            connection = await _connect(path)
             text = msgspec.json.encode(head)
             lengths = _LENGTHS.pack(len(text), len(data))
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))] if descriptor >= 0 else []
@@ -64,11 +66,32 @@ async def send_message(path: str, head: SiblingMessage, data: bytes = b"", descr
                 raise SiblingAwayError(path)
             return stream
     except (OSError, trio.TooSlowError, trio.BrokenResourceError) as error:
-        connection.close()
+        if connection is not None:
+            connection.close()
         raise SiblingAwayError(path) from error
     except BaseException:
-        connection.close()
+        if connection is not None:
+            connection.close()
         raise
+
+
+async def _connect(path: str) -> trio.socket.SocketType:
+    """Return a connected socket, however many others wait for the receiver. Raises OSError.
+
+    Linux answers EAGAIN while the receiver's queue is full, when thousands of clients come at once (unix(7)).
+    """
+    while True:
+        plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        plain.setblocking(False)
+        try:
+            plain.connect(path)
+            return trio.socket.from_stdlib_socket(plain)
+        except BlockingIOError:
+            plain.close()
+        except BaseException:
+            plain.close()
+            raise
+        await trio.sleep(_RETRY)
 
 
 async def serve_messages(

@@ -96,6 +96,32 @@ async def test_standing_process_is_given_up(tmp_path: Path, autojump_clock: trio
             await send_message(str(tmp_path / "process.sock"), SiblingMessage("metrics"))
 
 
+async def test_full_queue_is_waited_for(tmp_path: Path) -> None:
+    """When thousands of clients come at once, each is passed on although the queue of the process is full."""
+    taken: list[bytes] = []
+
+    async def take(head: SiblingMessage, data: bytes, descriptor: int, stream: trio.SocketStream) -> None:
+        taken.append(data)
+
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening.bind(path := str(tmp_path / "process.sock"))
+    listening.listen(1)
+    listening.setblocking(False)
+
+    async def send(number: int) -> None:
+        await trio.aclose_forcefully(await send_message(path, SiblingMessage("connection"), str(number).encode()))
+
+    async with trio.open_nursery() as nursery:
+        async with trio.open_nursery() as senders:
+            for number in range(20):
+                senders.start_soon(send, number)
+            await trio.testing.wait_all_tasks_blocked()  # most of them are refused
+            assert not taken
+            await nursery.start(serve_messages, listening, {"connection": take})
+        nursery.cancel_scope.cancel()
+    assert sorted(map(int, taken)) == list(range(20))
+
+
 async def test_splice_copies_both_ways() -> None:
     outer, near = trio.testing.lockstep_stream_pair()
     far, inner = trio.testing.lockstep_stream_pair()
