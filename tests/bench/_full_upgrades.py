@@ -59,6 +59,7 @@ def run(options: Options, folder: Path, emit: Emit) -> None:
     """Emit all rows."""
     place = Place(program(folder), folder)
     place.env |= {"CODER_PROCESSES": str(max(options.processes, 2)), "CODER_NO_COMMAND_SERVER": "1"}
+    place.env["CODER_API_RATE_LIMIT"] = "-1"  # one user has all sessions, which connect again at the same time
     with serving(place, {"CODER_DANGEROUS_DISABLE_RATE_LIMITS": "true"}) as server:
         prepare(place)
         with place.agent():
