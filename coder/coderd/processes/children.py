@@ -229,7 +229,7 @@ def fork(
 def reap_orphans(known: Collection[int], *, is_init: bool | None = None) -> None:
     """Reap processes that became ours because their parents ended: the first process of a container gets them all.
 
-    Zombies would fill the container's limit of processes. `known` are children whose status somebody wants.
+    Zombies would fill the container's limit of processes. `known` are the children that the supervisor reaps itself.
     """
     if not (os.getpid() == 1 if is_init is None else is_init):
         return

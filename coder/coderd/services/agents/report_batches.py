@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _LOG_SPACING = 0.2
-"""Share of the usual spacing, our own value: the seconds that a line may wait which somebody reads."""
+"""Share of the usual spacing, our own value: the seconds that a line may wait while a user reads the log."""
 _MOST_LOGS = 200
 
 

@@ -113,7 +113,7 @@ async def delete_group(ctx: Context, subject: Subject, group_id: UUID) -> None:
 
 
 async def _delete(tx: Tx, row: GroupRow) -> None:
-    # The watcher of rollouts stops one that reaches nobody without the group.
+    # The watcher of rollouts stops one that reaches no workspace without the group.
     await rollout_store.note_group_deleted(tx, row.id, f'The group "{row.display_name or row.name}" was deleted.')
     await store.delete_group(tx, row.id)
 

@@ -1,4 +1,4 @@
-"""Watcher of rollouts: stops those whose builds fail too often or that reach nobody, and ends those that a change
+"""Watcher of rollouts: stops those whose builds fail too often or that reach no workspace, and ends those that a change
 elsewhere made void.
 
 A stop notifies the user who started the rollout and the template's author, unless they left the

@@ -156,7 +156,7 @@ class WorkspaceChangeFeed:
                 self._dispatch(change)
 
     def _may_concern_anyone(self, payload: str) -> bool:
-        """Return whether a notice is worth parsing: most are about logs of agents that nobody watches."""
+        """Return whether a notice is worth parsing: most are about logs of agents that no stream watches."""
         if not self._watchers:
             return False
         words = payload.split(" ")

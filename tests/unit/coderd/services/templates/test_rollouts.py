@@ -137,7 +137,7 @@ async def test_group_gets_version_first() -> None:
 
 
 async def test_deleted_group_stops_rollout() -> None:
-    """Without its group the first stage reaches nobody; a later stage goes on, and says what is missing."""
+    """Without its group the first stage reaches no workspace; a later stage goes on, and says what is missing."""
     async with workspace_world(_answers()) as (world, _):
         alice, _ = await world.member("alice")
         new = await _version(world, "v2")
