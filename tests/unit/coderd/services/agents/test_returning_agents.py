@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import event
 
+from coder.coderd.services.network.node_keys import announced_keys
 from coder.mesh.keys import PrivateKey
 from coder.rpc.proto import agent_pb2, tailnet_pb2
 from coder.rpc.services import TAILNET
@@ -40,7 +41,7 @@ def written_statements(world: World) -> Iterator[list[str]]:
 
 
 async def _arrive(view_context: AgentWorld, agent: FakeAgent, directory: str, written: list[str], count: int) -> None:
-    """Make the calls of an agent that connects, and wait for so many statements."""
+    """Make the calls of an agent that connects, and wait for so many statements and for its keys to be committed."""
     await agent.call("GetManifest", agent_pb2.GetManifestRequest(), agent_pb2.Manifest)
     startup = agent_pb2.Startup(version="v2.34.0", expanded_directory=directory)
     await agent.call("UpdateStartup", agent_pb2.UpdateStartupRequest(startup=startup), agent_pb2.Startup)
@@ -53,7 +54,8 @@ async def _arrive(view_context: AgentWorld, agent: FakeAgent, directory: str, wr
         await stream.send(tailnet_pb2.CoordinateRequest(update_self=update))
 
         async def is_complete() -> bool:
-            return len(written) >= count
+            known = await announced_keys(view_context.world.ctx, [KEY.public])
+            return len(written) >= count and bool(known)
 
         await eventually(is_complete)
 
