@@ -36,6 +36,8 @@ LATE_RETRY_DELAY = 10.0
 RETURN_WINDOW = 60.0
 """Ours: seconds without a connection after which the delays grow to LATE_RETRY_DELAY. A relay that is away for longer
 does not restart, and all of its clients dial it."""
+SLOW_ATTEMPT = 3.0
+"""Ours: seconds after which a failed attempt shows an overloaded relay rather than one that is away."""
 BACKOFF_RESET_AFTER = 10.0
 """A connection that lived this long resets the backoff."""
 MAX_RESTART_WAIT = 30.0
@@ -59,12 +61,18 @@ class RetryDelays:
     def __init__(self) -> None:
         self._delay = MIN_RETRY_DELAY
         self._failing = 0.0
+        self._slow_attempts = 0
 
     def after(self, seconds: float, *, was_connected: bool) -> float:
-        """Return the seconds until the next attempt, after one of so many seconds, its connection included."""
+        """Return the seconds until the next attempt, after one of so many seconds, its connection included.
+
+        A relay that does not answer in time has too many clients at once: the rests grow with each such attempt.
+        """
         if was_connected and seconds > BACKOFF_RESET_AFTER:
             self._delay, self._failing = MIN_RETRY_DELAY, 0.0
-        delay = self._delay * (0.5 + random() / 2)
+        is_slow = not was_connected and seconds >= SLOW_ATTEMPT
+        self._slow_attempts = self._slow_attempts + 1 if is_slow else 0
+        delay = max(self._delay, min(self._slow_attempts * SLOW_ATTEMPT, LATE_RETRY_DELAY)) * (0.5 + random() / 2)
         self._failing += seconds + delay
         longest = MAX_RETRY_DELAY if self._failing < RETURN_WINDOW else LATE_RETRY_DELAY
         self._delay = min(2 * self._delay, longest)
