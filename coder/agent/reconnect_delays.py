@@ -11,6 +11,8 @@ FIRST_DELAY, LAST_DELAY = 0.1, 10.0
 RETURN_DELAY, RETURN_WINDOW = 2.0, 60.0
 """Seconds (ours). A server lost less than a minute ago is probably restarting and users wait for it, so dials are at
 most two seconds apart until then. Later they grow to LAST_DELAY: all agents of a server that is down dial it."""
+SLOW_ATTEMPT = 5.0
+"""Seconds (ours) after which a failed attempt shows an overloaded server rather than one that restarts."""
 JITTER = 0.5
 """Share by which each delay varies: agents that were lost together must not return together."""
 
@@ -27,9 +29,10 @@ class ReconnectDelays:
         `requested` are the seconds of the server's `Retry-After`."""
         if was_served:
             self._lost_at = ended
-        if ended - began > LAST_DELAY:
+        if was_served and ended - began > LAST_DELAY:
             self._backoff.reset()
         delay = self._backoff.next_delay()
-        if ended - self._lost_at < RETURN_WINDOW:
+        is_slow = not was_served and ended - began >= SLOW_ATTEMPT
+        if ended - self._lost_at < RETURN_WINDOW and not is_slow:
             delay = min(delay, RETURN_DELAY * random.uniform(1 - JITTER, 1))
         return max(delay, requested)

@@ -11,6 +11,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -25,7 +26,7 @@ from coder.base.version import BUILD_VERSION
 from coder.domain.agents.reporting import API_VERSION, BANNER_INTERVAL, VITALS_INTERVAL
 from coder.mesh.errors import MeshError
 from coder.mesh.keys import PrivateKey
-from coder.mesh.relay import hold_link
+from coder.mesh.relay import keep_link
 from coder.net.errors import requested_delay
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
@@ -66,7 +67,7 @@ class FleetFigures:
     calls: int = 0
     failed_calls: int = 0
     connect_seconds: list[float] = field(default_factory=list)
-    """Seconds of each successful connection, from the dial to the relay link."""
+    """Seconds of each return: from the start or the loss of a connection until both are open."""
     errors: dict[str, int] = field(default_factory=dict)
     """Count of each error message."""
 
@@ -88,37 +89,57 @@ class SimulatedAgent:
         self._logs = logs
         self._key = PrivateKey.generate(os.urandom)
         self._disco = PrivateKey.generate(os.urandom)
-        self._is_connected = False
+        self._has_link = False
+        "A relay link, which outlives sessions; it begins with the first manifest."
+        self._is_served = self._is_linked = self._is_connected = False
+        self._away_since = 0.0
 
     async def run(self) -> None:
         """Stay connected until cancelled."""
+        async with trio.open_nursery() as nursery:
+            self._away_since = trio.current_time()
+            await self._keep_session(nursery)
+
+    async def _keep_session(self, nursery: trio.Nursery) -> None:
         delays = ReconnectDelays()
         while True:
             began, requested = trio.current_time(), 0.0
             self._figures.attempts += 1
             try:
-                await self._connect(began)
-            # The session and the relay link end together when the server does: the first error stands for both.
+                await self._connect(nursery)
             except* (CoderError, MeshError, OSError, trio.BrokenResourceError, trio.EndOfChannel) as group:
                 self._figures.note_error(next(leaves(group)))
                 requested = requested_delay(group)
-            was_served, self._is_connected = self._is_connected, False
-            if was_served:
-                self._figures.connected -= 1
-                self._figures.lost += 1
+            was_served = self._is_served
+            self._note(is_served=False)
             await trio.sleep(delays.after(began, trio.current_time(), was_served=was_served, requested=requested))
 
-    async def _connect(self, began: float) -> None:
+    def _note(self, *, is_served: bool | None = None, is_linked: bool | None = None) -> None:
+        """Count the agent as connected while it has both connections."""
+        self._is_served = self._is_served if is_served is None else is_served
+        self._is_linked = self._is_linked if is_linked is None else is_linked
+        was_connected, figures = self._is_connected, self._figures
+        self._is_connected = self._is_served and (self._is_linked or not self._uses_relay)
+        if self._is_connected and not was_connected:
+            figures.connected += 1
+            figures.peak = max(figures.peak, figures.connected)
+            figures.connect_seconds.append(trio.current_time() - self._away_since)
+        elif was_connected and not self._is_connected:
+            figures.connected -= 1
+            figures.lost += 1
+            self._away_since = trio.current_time()
+
+    async def _connect(self, nursery: trio.Nursery) -> None:
         path = f"/api/v2/workspaceagents/me/rpc?version={API_VERSION}&role=agent"
         socket = await connect_websocket(self._policy, path)
         try:
             async with open_session(socket, "client", patient=True) as session:
-                await self._serve(session, began)
+                await self._serve(session, nursery)
         finally:
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(socket)
 
-    async def _serve(self, session: Session, began: float) -> None:
+    async def _serve(self, session: Session, for_link: trio.Nursery) -> None:
         manifest = await session.call(AGENT + "GetManifest", agent_pb2.GetManifestRequest(), agent_pb2.Manifest)
         startup = agent_pb2.Startup(version=BUILD_VERSION, expanded_directory="/home/coder")
         await session.call(AGENT + "UpdateStartup", agent_pb2.UpdateStartupRequest(startup=startup), agent_pb2.Startup)
@@ -129,11 +150,8 @@ class SimulatedAgent:
             await session.call(AGENT + "UpdateLifecycle", request, agent_pb2.Lifecycle)
         async with trio.open_nursery() as nursery:
             if self._uses_relay:
-                await self._join(nursery, session, manifest)
-            self._is_connected = True
-            self._figures.connected += 1
-            self._figures.peak = max(self._figures.peak, self._figures.connected)
-            self._figures.connect_seconds.append(trio.current_time() - began)
+                await self._join(nursery, for_link, session, manifest)
+            self._note(is_served=True)
             nursery.start_soon(self._send_stats, session)
             nursery.start_soon(self._every, VITALS_INTERVAL, lambda: self._send_vitals(session))
             nursery.start_soon(self._every, BANNER_INTERVAL, lambda: self._get_banners(session))
@@ -146,14 +164,20 @@ class SimulatedAgent:
             await session.wait_closed()
             raise trio.BrokenResourceError(session.reason or "the server closed the connection")
 
-    async def _join(self, nursery: trio.Nursery, session: Session, manifest: agent_pb2.Manifest) -> None:
+    async def _join(
+        self, nursery: trio.Nursery, for_link: trio.Nursery, session: Session, manifest: agent_pb2.Manifest
+    ) -> None:
         """Connect to the first relay of the map and announce the node, as an agent without UDP would."""
         relays = derpmap.with_embedded(derpmap.from_proto(manifest.derp_map), self._policy.url)
         region = next((region for region in relays.regions.values() if region.nodes), None)
         if region is None:
             raise CoderError("scaletest", "the deployment has no relay", "Run with --no-relay.")
-        transport = await RelayDialer(self._policy)(region, region.nodes[0])
-        await nursery.start(hold_link, transport, self._key)
+        if not self._has_link:
+            self._has_link = True
+            dial = partial(RelayDialer(self._policy), region, region.nodes[0])
+            for_link.start_soon(
+                keep_link, dial, self._key, lambda is_linked: self._note(is_linked=is_linked), self._figures.note_error
+            )
         await nursery.start(self._coordinate, session, UUID(bytes=manifest.agent_id), region.region_id)
 
     async def _coordinate(

@@ -32,6 +32,12 @@ its socket."""
 MIN_RETRY_DELAY = 0.1
 MAX_RETRY_DELAY = 2.5
 """Ours: upstream waits up to 5 s. Users of a shell should not notice a relay that restarts."""
+LATE_RETRY_DELAY = 10.0
+RETURN_WINDOW = 60.0
+"""Ours: seconds without a connection after which the delays grow to LATE_RETRY_DELAY. A relay that is away for longer
+does not restart, and all of its clients dial it."""
+SLOW_ATTEMPT = 3.0
+"""Ours: seconds after which a failed attempt shows an overloaded relay rather than one that is away."""
 BACKOFF_RESET_AFTER = 10.0
 """A connection that lived this long resets the backoff."""
 MAX_RESTART_WAIT = 30.0
@@ -47,6 +53,30 @@ _NETWORK_ERRORS = (
 )
 _CUTS = (OSError, trio.BrokenResourceError, RelayError)
 """Errors of a connection that a middlebox ended."""
+
+
+class RetryDelays:
+    """Delays between attempts, in seconds: growing, varied by half, so that clients lost together return apart."""
+
+    def __init__(self) -> None:
+        self._delay = MIN_RETRY_DELAY
+        self._failing = 0.0
+        self._slow_attempts = 0
+
+    def after(self, seconds: float, *, was_connected: bool) -> float:
+        """Return the seconds until the next attempt, after one of so many seconds, its connection included.
+
+        A relay that does not answer in time has too many clients at once: the rests grow with each such attempt.
+        """
+        if was_connected and seconds > BACKOFF_RESET_AFTER:
+            self._delay, self._failing = MIN_RETRY_DELAY, 0.0
+        is_slow = not was_connected and seconds >= SLOW_ATTEMPT
+        self._slow_attempts = self._slow_attempts + 1 if is_slow else 0
+        delay = max(self._delay, min(self._slow_attempts * SLOW_ATTEMPT, LATE_RETRY_DELAY)) * (0.5 + random() / 2)
+        self._failing += seconds + delay
+        longest = MAX_RETRY_DELAY if self._failing < RETURN_WINDOW else LATE_RETRY_DELAY
+        self._delay = min(2 * self._delay, longest)
+        return delay
 
 
 class RelayEvents(Protocol):
@@ -137,7 +167,7 @@ class RelayConnection:
     async def run(self) -> None:
         """Connect again and again; return when the region was unused for long."""
         with self.scope:
-            delay = MIN_RETRY_DELAY
+            delays = RetryDelays()
             while True:
                 began = trio.current_time()
                 try:
@@ -146,16 +176,15 @@ class RelayConnection:
                         self.problem = "the relay closed the connection"
                 except* _NETWORK_ERRORS as group:
                     self.problem = explain(group)
+                was_connected = self.connected
                 self._lost()
                 if self.region != self._regions.home and trio.current_time() - self.used > IDLE_CLOSE:
                     break
-                if trio.current_time() - began > BACKOFF_RESET_AFTER:
-                    delay = MIN_RETRY_DELAY
+                delay = delays.after(trio.current_time() - began, was_connected=was_connected)
                 self.retry_now = trio.Event()
-                with trio.move_on_after(max(self.restart_in, delay * (0.5 + random() / 2))):
+                with trio.move_on_after(max(self.restart_in, delay)):
                     await self.retry_now.wait()
                 self.restart_in = 0.0
-                delay = min(2 * delay, MAX_RETRY_DELAY)
         self._lost()
 
     def _lost(self) -> None:

@@ -41,6 +41,9 @@ STRANGERS_BURST = 2.0
 MAX_STRANGERS = 64
 """Ours: connections of unknown keys from one source. Behind one address (a reverse proxy) many nodes may arrive
 together, and each counts only until it is known."""
+MAX_WAITING = 1024
+"""Ours: connections of one source that wait in their login for the next question about keys, while MAX_STRANGERS are
+not known yet: all agents behind one address return together after a restart of the relay."""
 ASK_EVERY = 2.0
 """Seconds between two questions about the keys of one source."""
 FRAMES_A_TURN = 200
@@ -226,6 +229,8 @@ class _Source:
     frames: float
     bytes: float
     filled_at: float
+    waiting: dict[ConnectedClient, None] = field(default_factory=dict)
+    """Clients that have not been admitted; those of a question leave with its answer."""
     asked_at: float = -ASK_EVERY
     answered: trio.lowlevel.ParkingLot = field(default_factory=trio.lowlevel.ParkingLot)
 
@@ -245,10 +250,16 @@ class UnknownClients:
         self._sources: dict[Hashable, _Source] = {}
 
     async def admit(self, client: ConnectedClient) -> bool:
-        """Record a new client; return False when its source has too many unknown ones."""
+        """Record a new client; return False when its source has too many unknown ones.
+
+        Where the source has no room, the client waits until the coordinator has been asked about it as well, at most
+        ASK_EVERY seconds.
+        """
         source = self._sources.get(client.source)
         if source is not None and len(source.clients) >= MAX_STRANGERS:
-            await self._ask(source, client)
+            if len(source.waiting) >= MAX_WAITING:
+                return False
+            await self._wait_for_question(source, client)
             if client.is_known:
                 return True
             if len(source.clients) >= MAX_STRANGERS:
@@ -262,6 +273,18 @@ class UnknownClients:
         source.clients[client] = None
         return True
 
+    async def _wait_for_question(self, source: _Source, client: ConnectedClient) -> None:
+        source.waiting[client] = None
+        try:
+            while client in source.waiting:
+                await self._ask(source)
+                if client in source.waiting:  # asked by another, or before this client came
+                    with trio.move_on_at(source.asked_at + ASK_EVERY):
+                        await source.answered.park()
+        finally:
+            source.waiting.pop(client, None)
+            self._drop_empty(client.source)
+
     async def hold(self, client: ConnectedClient, frames: int, size: int) -> bool:
         """Wait until the allowance of an unknown client's source covers what it sent; return whether it waited."""
         source = self._sources.get(client.source)
@@ -270,7 +293,7 @@ class UnknownClients:
         delay = source.delay(frames, size, trio.current_time())
         if not delay:
             return False
-        await self._ask(source, client)
+        await self._ask(source)
         if client.is_known:
             return False
         # Another client of the source may have asked about both: what was held until then goes on with the answer.
@@ -284,18 +307,23 @@ class UnknownClients:
         source = self._sources.get(client.source)
         if source is not None:
             source.clients.pop(client, None)
-            if not source.clients:
-                del self._sources[client.source]
+            self._drop_empty(client.source)
 
-    async def _ask(self, source: _Source, client: ConnectedClient) -> None:
+    def _drop_empty(self, name: Hashable) -> None:
+        source = self._sources.get(name)
+        if source is not None and not source.clients and not source.waiting:
+            del self._sources[name]
+
+    async def _ask(self, source: _Source) -> None:
         """Ask about all unknown keys of a source at once, so that a flood asks as rarely as one client."""
         now = trio.current_time()
         if now - source.asked_at < ASK_EVERY:
             return
         source.asked_at = now
-        asked = [*source.clients, client]
+        asked = [*source.clients, *source.waiting]
         known = await self._find_known([other.key for other in asked])
         for other in asked:
+            source.waiting.pop(other, None)
             if other.key in known and not other.is_known:
                 other.is_known = True
                 self.forget(other)

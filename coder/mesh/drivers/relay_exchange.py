@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
 
 import trio
 
 from coder.mesh.core.crypto.box import NONCE_SIZE, SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
-from coder.mesh.core.errors import WireError
+from coder.mesh.core.errors import MeshError, WireError
 from coder.mesh.core.wire import derp, derp_info
+from coder.mesh.drivers.derp_connection import RetryDelays
+from coder.mesh.drivers.derp_regions import CONNECT_TIMEOUT
 from coder.mesh.drivers.framing import FrameBuffer
 from coder.mesh.drivers.transport import DerpTransport
 
@@ -81,20 +84,41 @@ async def exchange(first_transport: DerpTransport, second_transport: DerpTranspo
         return trio.current_time() - began
 
 
-async def hold_link(
-    transport: DerpTransport,
+async def keep_link(
+    dial: Callable[[], Awaitable[DerpTransport]],
     private: PrivateKey,
-    *,
-    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    on_change: Callable[[bool], None],
+    on_failure: Callable[[Exception], None],
 ) -> None:
-    """Stay connected to a relay as the holder of `private`, its home; packets are discarded.
+    """Stay connected to a relay as the holder of `private`, its home, until cancelled; packets are discarded.
 
-    Started when the relay has accepted the key. Raises WireError, BrokenResourceError, OSError at the end of the
-    connection.
+    A lost connection is repeated after the delays of a node's. `on_change` is called with whether the relay has
+    accepted the key, `on_failure` with the cause of each end.
     """
+    delays, was_connected = RetryDelays(), False
+
+    def note(is_connected: bool) -> None:
+        nonlocal was_connected
+        was_connected = was_connected or is_connected
+        on_change(is_connected)
+
+    while True:
+        began, was_connected = trio.current_time(), False
+        try:
+            await _hold_link(await dial(), private, note)
+        except (MeshError, OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError) as error:
+            on_failure(error)
+        await trio.sleep(delays.after(trio.current_time() - began, was_connected=was_connected))
+
+
+async def _hold_link(transport: DerpTransport, private: PrivateKey, on_change: Callable[[bool], None]) -> None:
     client = _Client(transport, private)
     async with transport.stream:
-        await client.log_in()
+        with trio.fail_after(CONNECT_TIMEOUT):
+            await client.log_in()
         await client.stream.send_all(derp.NotePreferred(preferred=True).encode())
-        task_status.started()
-        await client.answer_pings()
+        on_change(True)
+        try:
+            await client.answer_pings()
+        finally:
+            on_change(False)

@@ -34,3 +34,17 @@ def test_agents_lost_together_spread() -> None:
 @pytest.mark.parametrize(("requested", "least"), [(0.0, 0.0), (30.0, 30.0)])
 def test_server_request_wins(requested: float, least: float) -> None:
     assert ReconnectDelays().after(0.0, 1.0, was_served=True, requested=requested) >= least
+
+
+def test_overloaded_server_is_dialled_less_often() -> None:
+    """Attempts that time out after the loss of a server, beside attempts that a restarting server refuses at once."""
+
+    def tenth_delay(seconds: float) -> float:
+        delays, now = ReconnectDelays(), 3600.0
+        delay = delays.after(0.0, now, was_served=True)
+        for _ in range(9):
+            now += delay
+            delay, now = delays.after(now, now + seconds, was_served=False), now + seconds
+        return delay
+
+    assert tenth_delay(0.0) <= RETURN_DELAY < LAST_DELAY * (1 - reconnect_delays.JITTER) <= tenth_delay(5.0)

@@ -25,7 +25,7 @@ HOLD = 5.0
 """Seconds after which an agent that connected and requests nothing no longer counts."""
 LONGEST_REST = 60
 """Most seconds of `Retry-After`."""
-_FIRST_PACE = 0.03
+_FIRST_PACE = 0.02
 _WEIGHT = 0.1
 
 

@@ -147,6 +147,43 @@ async def test_source_has_few_unknown_clients(autojump_clock: trio.testing.MockC
         nursery.cancel_scope.cancel()
 
 
+async def test_known_keys_wait_for_the_question(autojump_clock: trio.testing.MockClock) -> None:
+    """All agents behind one address return at once after a restart; some strangers are among them."""
+    returning = [number + 1 for number in range(3 * strangers.MAX_STRANGERS)]
+    foreign, accepted = set(returning[-10:]), []
+    async with trio.open_nursery() as nursery:
+        relay = Relay(nursery)
+        for number in set(returning) - foreign:
+            relay.announce(number)
+
+        async def connect(number: int) -> None:
+            if await relay.connect(number, STRANGER):
+                accepted.append(number)
+
+        async with trio.open_nursery() as connecting:
+            for number in returning:
+                connecting.start_soon(connect, number)
+        assert set(returning) - foreign <= set(accepted)
+        assert relay.questions <= 2
+        nursery.cancel_scope.cancel()
+
+
+async def test_few_wait_for_the_question(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(strangers, "MAX_WAITING", 20)
+    async with trio.open_nursery() as nursery:
+        relay = Relay(nursery)
+        for number in range(strangers.MAX_STRANGERS):
+            assert await relay.connect(number + 1, STRANGER)
+        assert await relay.connect(200, STRANGER) is None  # the question
+        for number in range(strangers.MAX_WAITING + 1):
+            nursery.start_soon(relay.connect, 201 + number, STRANGER)
+        await trio.testing.wait_all_tasks_blocked()
+        assert relay.server.counters.refused == 2
+        nursery.cancel_scope.cancel()
+
+
 async def test_ended_clients_are_forgotten(autojump_clock: trio.testing.MockClock) -> None:
     async with trio.open_nursery() as nursery:
         relay = Relay(nursery)
