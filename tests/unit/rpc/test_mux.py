@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 import trio
 import trio.testing
+from google.protobuf.message import Message
 
 from coder.net.stream_wrapper import StreamWrapper
-from coder.rpc import mux, yamux
+from coder.rpc import drpc, mux, yamux
+from coder.rpc.calls import Handlers, ServerStream, Unary, open_call
 from coder.rpc.errors import RpcClosed
 from coder.rpc.mux import Mux, open_mux
+from coder.rpc.proto import agent_pb2
+from coder.rpc.session import open_session
 from coder.rpc.yamux import Flag, FrameType, YamuxFrame, encode_frame
+
+BANNER = "/coder.agent.v2.Agent/GetServiceBanner"
+MAPS = "/coder.tailnet.v2.Tailnet/StreamDERPMaps"
 
 
 @asynccontextmanager
@@ -132,3 +139,62 @@ async def test_leaving_block_waits_for_started_write(
             await trio.testing.wait_all_tasks_blocked()  # the write has begun
     frames = list(yamux.YamuxFrameReader().receive_untrusted(bytes(await theirs.receive_some())))
     assert sum(len(frame.body) for frame in frames) == size
+
+
+@pytest.mark.parametrize("kind", [MAPS, BANNER])
+async def test_cut_answer_ends_stream(kind: str) -> None:
+    """The answer to a further call on the stream would continue the half of a message."""
+    text = "x" * 2 * yamux.INITIAL_WINDOW
+
+    async def get(_: Message) -> agent_pb2.ServiceBanner:
+        return agent_pb2.ServiceBanner(message=text)
+
+    async def send_map(_: Message, send: Callable[[Message], Awaitable[None]]) -> None:
+        await send(agent_pb2.ServiceBanner(message=text))
+
+    handlers: Handlers = {
+        BANNER: Unary(get, agent_pb2.GetServiceBannerRequest),
+        MAPS: ServerStream(send_map, agent_pb2.GetServiceBannerRequest),
+    }
+    ours, theirs = trio.testing.memory_stream_pair()
+    async with (
+        open_mux(ours, client=True) as client,
+        open_session(theirs, "server") as server,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(server.serve, handlers)
+        stream, call = await client.open_stream(), drpc.IncomingCall()
+        for name in (kind, BANNER):
+            call.invoke(name)
+            call.send_message(b"")
+            call.close_send()
+            await stream.send_all(call.take_output())
+            await trio.testing.wait_all_tasks_blocked()  # the answer fills the window
+            call.close()
+        received = bytearray()
+        with trio.fail_after(5):
+            while data := await stream.receive_some():
+                received += data
+        assert len(received) == yamux.INITIAL_WINDOW
+        assert list(drpc.PacketReader().receive_untrusted(bytes(received))) == []
+        nursery.cancel_scope.cancel()
+
+
+async def test_cancelled_send_ends_call() -> None:
+    ours, theirs = trio.testing.memory_stream_pair()
+    async with open_mux(ours, client=True) as session, trio.open_nursery() as nursery:
+        nursery.start_soon(theirs.receive_some)
+        kind = agent_pb2.ServiceBanner
+        async with open_call(await session.open_stream(), BANNER, kind, kind) as call:
+            with trio.CancelScope() as scope:
+                nursery.start_soon(cancel_when_blocked, scope)
+                await call.send(kind(message="x" * 2 * yamux.INITIAL_WINDOW))
+            assert scope.cancelled_caught
+            with pytest.raises(RpcClosed, match="cut off"):
+                await call.send(kind(message="next"))
+        nursery.cancel_scope.cancel()
+
+
+async def cancel_when_blocked(scope: trio.CancelScope) -> None:
+    await trio.testing.wait_all_tasks_blocked()
+    scope.cancel()
