@@ -193,4 +193,5 @@ async def test_cancelled_splice_closes_both() -> None:
     with trio.CancelScope() as scope:
         scope.cancel()
         await splice(near, far)
-    assert await outer.receive_some() == await inner.receive_some() == b""
+    with trio.fail_after(5):
+        assert await outer.receive_some() == await inner.receive_some() == b""
