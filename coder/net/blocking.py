@@ -16,8 +16,10 @@ from coder.net.blocking_http import (
     HttpConnection,
     TooLargeError,
     TunnelRefusedError,
+    UnsentError,
 )
 from coder.net.errors import NetError, not_an_answer, proxy_refusal, refused_request, tls_failure
+from coder.net.kept_connections import IDEMPOTENT
 from coder.net.policy import (
     DialPolicy,
     common_headers,
@@ -110,6 +112,8 @@ class BlockingClient:
     def _exchange(self, method: str, target: str, body: bytes | None, fields: dict[str, str], limit: int) -> HttpAnswer:
         if proxy_for(self.policy, self.policy.origin.hostname or "", self.policy.origin.scheme).startswith("https:"):
             return self._exchange_by_tls_proxy(method, target, body, fields, limit)
+        if self._connection is not None and not self._connection.is_usable:
+            self.close()
         is_fresh = self._connection is None
         prefix, extra = forwarding(self.policy)
         try:
@@ -121,8 +125,9 @@ class BlockingClient:
             raise _too_large(self.policy, target, limit) from None
         except (BadAnswerError, TunnelRefusedError, OSError) as error:
             self.close()
-            if not is_fresh and isinstance(error, DisconnectedError | BrokenPipeError | ConnectionResetError):
-                # The server closed a kept connection meanwhile; a fresh one decides.
+            is_repeatable = method in IDEMPOTENT and isinstance(error, DisconnectedError | ConnectionResetError)
+            if not is_fresh and (is_repeatable or isinstance(error, UnsentError)):
+                # The server closed a kept connection while a request was on its way; a fresh one decides.
                 return self._exchange(method, target, body, fields, limit)
             failure = _failure(self.policy, f'{method.title()} "{_masked_url(self.policy, target)}"', error)
             raise failure from (None if failure.code == "unreachable" else error)  # its message says everything

@@ -11,6 +11,8 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from coder.net.kept_connections import is_quiet
+
 if TYPE_CHECKING:
     import ssl
 
@@ -31,6 +33,10 @@ class BadAnswerError(Exception):
 
 class TooLargeError(BadAnswerError):
     """The body is longer than the caller's limit."""
+
+
+class UnsentError(OSError):
+    """The connection broke while a request was sent: the server has only a part of it."""
 
 
 class DisconnectedError(BadAnswerError):
@@ -75,6 +81,11 @@ class HttpConnection:
             self.close()
             raise
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether a kept connection shows no sign of the server's end."""
+        return is_quiet(self._socket.fileno())
+
     def close(self) -> None:
         self._reader.close()
         self._socket.close()
@@ -108,10 +119,13 @@ class HttpConnection:
         if any("\r" in line or "\n" in line for line in lines):
             raise BadAnswerError("a header with a line break")
         head = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
-        if len(body) <= CHUNK:
-            self._socket.sendall(head + body)
+        is_small = len(body) <= CHUNK
+        try:
+            self._socket.sendall(head + body if is_small else head)
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise UnsentError(error.errno, error.strerror) from error
+        if is_small:
             return
-        self._socket.sendall(head)
         # A server that refuses a large body answers early, and closes (RFC 9112 section 9.6). Its answer can be read;
         # without an answer the reading fails, too.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):

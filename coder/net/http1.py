@@ -28,6 +28,7 @@ from coder.net.errors import (
     refused_request,
     tls_failure,
 )
+from coder.net.kept_connections import IDEMPOTENT, is_quiet
 from coder.net.masking import masked
 from coder.net.policy import DialPolicy, common_headers, forwarding, is_proxy_login, refused_forwarding
 from coder.net.request_log import REQUESTS
@@ -70,12 +71,27 @@ class HttpResponse:
             raise not_an_answer(self.headers.get("content-type", "")) from error
 
 
+class _UnsentError(trio.BrokenResourceError):
+    """The connection broke before the head of a request was sent."""
+
+
 class _Connection:
     __slots__ = ("h11", "stream")
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
         self.h11 = BoundedHttp(h11.CLIENT, max_incomplete_event_size=64 << 10)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a kept connection shows no sign of the server's end."""
+        stream = self.stream
+        while isinstance(stream, trio.SSLStream):
+            stream = stream.transport_stream
+        if not isinstance(stream, trio.SocketStream):
+            return True
+        descriptor = stream.socket.fileno()
+        return descriptor >= 0 and is_quiet(descriptor)
 
     async def next_event(self) -> HttpEvent:
         return await self.h11.read_event(self.stream)
@@ -187,11 +203,16 @@ class HttpClient:
     ) -> tuple[_Connection, h11.Response]:
         while self._idle:
             connection = self._idle.pop()
+            if not connection.is_usable:
+                await _drop(connection)
+                continue
             try:
                 return connection, await self._send(connection, method, path, body, headers, head_timeout)
-            except (trio.BrokenResourceError, trio.ClosedResourceError, h11.RemoteProtocolError):
-                # A kept connection may have been closed by the server meanwhile; a fresh one decides.
+            except (trio.BrokenResourceError, trio.ClosedResourceError, h11.RemoteProtocolError) as error:
+                # The server may close a kept connection while a request is on its way; a fresh one decides.
                 await _drop(connection)
+                if method not in IDEMPOTENT and not isinstance(error, _UnsentError):
+                    raise _no_answer(self.policy, error) from error
             except BaseException:
                 await _drop(connection)
                 raise
@@ -219,7 +240,10 @@ class HttpClient:
         if body is not None or method in {"POST", "PUT", "PATCH"}:
             fields.append(("Content-Length", str(len(body or b""))))
         target = prefix + target_of(self.policy, path)
-        await connection.send(h11.Request(method=method, target=target, headers=fields))
+        try:
+            await connection.send(h11.Request(method=method, target=target, headers=fields))
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            raise _UnsentError from error
         # A server that refuses a large body answers early, and closes (RFC 9112 section 9.6). Its answer can be read;
         # without an answer the reading fails as the sending did.
         with suppress(trio.BrokenResourceError):

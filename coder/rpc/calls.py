@@ -49,6 +49,8 @@ class CallStream(Generic[Sent, Received]):
         self._received = received
         self._send_lock = QuickLock()
         self._invoked = False
+        self.is_cut = False
+        "Whether a cancelled write may have left a part of a message: nothing that follows could be read."
         self._events: deque[drpc.Event] = deque()
 
     async def send(self, message: Sent) -> None:
@@ -111,12 +113,17 @@ class CallStream(Generic[Sent, Received]):
 
     async def _flush(self) -> None:
         async with self._send_lock:
+            if self.is_cut:
+                raise RpcClosed("a message of the call was cut off")
             data = self._call.take_output()
             self._invoked = True
             if not data:
                 return
             try:
                 await self._stream.send_all(data)
+            except trio.Cancelled:
+                self.is_cut = True
+                raise
             except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
                 raise RpcClosed(str(error) or RpcClosed().message) from None
 

@@ -74,7 +74,10 @@ class Mux:
         self._incoming, self._accepting = trio.open_memory_channel[MuxStream](yamux.BACKLOG)
         self._output_ready = trio.Event()
         self._drained = trio.Event()
-        self._may_open = trio.Event()
+        self._may_open: trio.Event | None = None
+        "Set when the peer may accept a further stream, for tasks that wait to open one."
+        self._is_writing = False
+        "Whether the transport has not taken all of the output that was taken for it."
         self._watch = trio.Event()
         "Set when a stream begins to wait for the peer."
         self._closed = trio.Event()
@@ -98,6 +101,8 @@ class Mux:
         peer accepts no more streams."""
         await trio.lowlevel.checkpoint_if_cancelled()
         while not self._closed.is_set() and not self._yamux.gone_away and not self._yamux.may_open:
+            if self._may_open is None:
+                self._may_open = trio.Event()
             await self._may_open.wait()
         if self._closed.is_set() or self._yamux.gone_away:
             raise RpcClosed(self.reason or "the peer accepts no further calls")
@@ -160,8 +165,8 @@ class Mux:
         for pending in self._pings.values():
             pending.set()
         self._wake_writer()
-        for event in (self._drained, self._may_open):
-            event.set()
+        self._drained.set()
+        self._wake_openers()
 
     # ---- for MuxStream
 
@@ -202,6 +207,7 @@ class Mux:
         elif quick.send_now(self._yamux.take_output(size)):
             self._note_drained()
         else:
+            self._is_writing = True
             self._output_ready.set()
 
     def _note_drained(self) -> None:
@@ -221,7 +227,7 @@ class Mux:
             if len(self._half_closed) > MAX_HALF_CLOSED:
                 self._reset(next(iter(self._half_closed)))
         else:
-            self._streams.pop(stream.id, None)
+            self._forget_if_ended(stream.id)
 
     def _abandon(self, stream: MuxStream, dropped: int) -> None:
         if dropped:
@@ -274,8 +280,7 @@ class Mux:
             case yamux.StreamAccepted(stream):
                 if live_stream := self._streams.get(stream):
                     live_stream._is_acknowledged = True
-                self._may_open.set()
-                self._may_open = trio.Event()
+                self._wake_openers()
             case yamux.DataReceived(stream, data):
                 if live_stream := self._streams.get(stream):
                     live_stream._feed(data)
@@ -303,9 +308,11 @@ class Mux:
                 elif (started := self._started_pings.pop(number, None)) is not None:
                     started[1](self.last_pong - started[0])
             case yamux.GoAwayReceived():
-                self._may_open.set()
+                self._wake_openers()
 
     def _reset(self, stream: int) -> None:
+        if live_stream := self._streams.get(stream):
+            live_stream._break("the stream was reset here")
         self._yamux.reset(stream)
         self._forget_if_ended(stream)
         self._wake_writer()
@@ -314,6 +321,12 @@ class Mux:
         if not self._yamux.is_live(stream):
             self._streams.pop(stream, None)
             self._half_closed.pop(stream, None)
+            self._wake_openers()  # a stream that ended is acknowledged by that
+
+    def _wake_openers(self) -> None:
+        if self._may_open is not None:
+            self._may_open.set()
+            self._may_open = None
 
     async def _write(self) -> None:
         # Shielded: a cancelled block still flushes its output, see the end of `open_mux`.
@@ -325,12 +338,14 @@ class Mux:
 
     async def _flush(self) -> None:
         """Write the queued output. Ends the session when the transport does not accept it in time."""
+        self._is_writing = True
         try:
             if self._quick is not None:
                 await self._in_time(self._quick.send_rest())
             while not self._closed.is_set() and (chunk := self._yamux.take_output(_WRITE_SIZE)):
                 await self._in_time(self._transport.send_all(chunk))
                 self._note_drained()
+            self._is_writing = False
             self._note_drained()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self.close("the connection broke")
@@ -342,9 +357,9 @@ class Mux:
             self.close(f"the connection took no data for {WRITE_TIMEOUT:g} s", silent=True)
 
     async def _finish(self) -> None:
-        """Wait until the queued output is written."""
+        """Wait until the transport has taken the output."""
         self._wake_writer()
-        while self._yamux.output_size and not self._closed.is_set():
+        while (self._yamux.output_size or self._is_writing) and not self._closed.is_set():
             await self._drained.wait()
 
     async def _keep_alive(self) -> None:

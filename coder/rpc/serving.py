@@ -126,6 +126,8 @@ class _Serving:
     async def _read(self) -> drpc.Event | None:
         # Unlike a caller, a server reads on after the end of a call: another may follow on the same stream.
         wire = self._wire
+        if wire.is_cut:
+            raise RpcClosed("the answer of a call that has ended was cut off")
         while not wire._events:
             try:
                 data = await wire._stream.receive_some(READ_SIZE)

@@ -157,6 +157,11 @@ async def run_worker(
 
 
 async def _wait_until_stopped(link: ControlLink, process: ThisProcess) -> None:
+    # Ctrl-C reaches all processes of a terminal, and the supervisor's SIGTERM follows: the second signal, which arrives
+    # after the receiver has restored what was before, must not kill a process that drains.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _ignore)
+
     async def wait_signal() -> None:
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for _ in signals:

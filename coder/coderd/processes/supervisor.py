@@ -47,7 +47,8 @@ STOP_TIMEOUT = 60.0
 """Seconds for a process to drain: requests have 10, deferred work 10, running jobs 10 to be interrupted in order."""
 RETIRE_TIMEOUT = 3600.0
 """Seconds for the jobs of built-in daemons, after a successor of their process has started."""
-KEEPER_STOP_TIMEOUT = 60.0
+KEEPER_STOP_TIMEOUT = KEEPER_STALL = 60.0
+"""The same for the keeper. A standing one harms only once PostgreSQL ends, so a slow one gets more time."""
 STEADY = 60.0
 """Seconds after which a process counts as started, and a next loss is replaced at once."""
 FIRST_REST, LONGEST_REST = 1.0, 15.0
@@ -247,7 +248,7 @@ class Supervisor:
                 self._wakeups[0].recv(1 << 16)
         self._receive_signals()
         now = time.monotonic()
-        if now - self._turned_at > STALL / 2 or now - waited_from > STALL / 2:
+        if now - min(self._turned_at, waited_from) > STALL / 2:
             self._excuse()  # the machine, or we, stood still: heartbeats had no chance
         self._turned_at = now
         children = [*self._workers, *filter(None, (self._keeper, also))]
@@ -260,6 +261,8 @@ class Supervisor:
         self._replace_ended()
         for child in self._workers:
             child.end_overdue(now, STALL, START_TIMEOUT)
+        if self._keeper is not None and self._keeper.is_ready and not self._config.ephemeral:
+            self._keeper.end_overdue(now, KEEPER_STALL, START_TIMEOUT)
 
     def _receive_signals(self) -> None:
         for number in take_arrived():
@@ -270,7 +273,7 @@ class Supervisor:
                 self._announce(f"{signal.Signals(number).name} received, shutting down")
 
     def _excuse(self) -> None:
-        for child in self._workers:
+        for child in [*self._workers, *filter(None, (self._keeper,))]:
             child.beat_at = time.monotonic()
 
     def _replace_ended(self) -> None:
@@ -382,7 +385,8 @@ class Supervisor:
 
     def _watch_pid(self, trial: Child) -> None:
         until = time.monotonic() + reload.TRIAL_TIMEOUT
-        while trial.status is None and not self._is_stopping:
+        # A lost keeper is replaced first: the next program could not take it over.
+        while (trial.status is None or (self._keeper and self._keeper.status is not None)) and not self._is_stopping:
             self._turn(trial)
             if time.monotonic() > until:
                 trial.signal(signal.SIGKILL)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict, Unpack
+
 from coder.mesh.core.stack.tcp.connection import TcpSocket
 from coder.mesh.core.stack.tcp.states import TcpState
 from coder.mesh.core.wire import ip, tcp
@@ -24,6 +26,19 @@ PASSIVE = (
 "States of a connection that the attacker opened; CLOSED: one that was reset."
 ACTIVE = (S.SYN_SENT, *PASSIVE)
 "States of one that the victim opened; SYN_RECEIVED by simultaneous open."
+
+
+class Fields(TypedDict, total=False):
+    """Fields of a segment that are not as they should be."""
+
+    seq: int
+    "Relative to what is right, as `ack`."
+    ack: int
+    window: int
+    options: Options | None
+    sack: tuple[tuple[int, int], ...]
+    "Blocks, relative to the right `ack`."
+    urgent: int
 
 
 class Conn:
@@ -121,42 +136,22 @@ class Conn:
         self.heard += heard
         return heard
 
-    def segment(
-        self,
-        flags: int = ACK,
-        payload: bytes = b"",
-        *,
-        seq: int = 0,
-        ack: int = 0,
-        window: int = 1000,
-        options: Options | None = None,
-        sack: tuple[tuple[int, int], ...] = (),
-        urgent: int = 0,
-    ) -> Segment:
-        """A segment; `seq` and `ack` are relative to what is right, SACK blocks to `ack`."""
+    def segment(self, flags: int = ACK, payload: bytes = b"", **fields: Unpack[Fields]) -> Segment:
+        """Return a segment of the connection."""
         self.stamp += 1
+        options = fields.get("options")
         if options is None:
+            sack = fields.get("sack", ())
             blocks = tuple(((self.ack + a) % 2**32, (self.ack + b) % 2**32) for a, b in sack)
             stamps = (self.stamp, self.echo) if self.options.timestamps else None
             options = Options(timestamps=stamps, sack=blocks)
-        ports = self.own_port, self.port
-        return Segment(*ports, self.seq + seq, self.ack + ack, flags, window, options, payload, urgent)
+        seq, ack = self.seq + fields.get("seq", 0), self.ack + fields.get("ack", 0)
+        window, urgent = fields.get("window", 1000), fields.get("urgent", 0)
+        return Segment(self.own_port, self.port, seq, ack, flags, window, options, payload, urgent)
 
     def packet(self, segment: Segment | bytes) -> bytes:
         body = segment if isinstance(segment, bytes) else segment.encode()
         return ip.header(ip.PROTOCOL_TCP, self.attack.own, self.attack.target, len(body)) + body
 
-    def send(
-        self,
-        flags: int = ACK,
-        payload: bytes = b"",
-        *,
-        seq: int = 0,
-        ack: int = 0,
-        window: int = 1000,
-        options: Options | None = None,
-        sack: tuple[tuple[int, int], ...] = (),
-        urgent: int = 0,
-    ) -> None:
-        made = self.segment(flags, payload, seq=seq, ack=ack, window=window, options=options, sack=sack, urgent=urgent)
-        self.attack.inner(self.packet(made))
+    def send(self, flags: int = ACK, payload: bytes = b"", **fields: Unpack[Fields]) -> None:
+        self.attack.inner(self.packet(self.segment(flags, payload, **fields)))

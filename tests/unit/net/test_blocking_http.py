@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 
@@ -92,4 +93,46 @@ def test_closed_kept_connection_is_reopened() -> None:
     peer = Peer(GOOD["length"][0], GOOD["chunks"][0])
     client = BlockingClient(peer.policy)
     assert peer.request(client) == peer.request(client) == (200, b"hello")
+    client.close()
+
+
+class UnwillingPeer(Peer):
+    """Answers the first request of a connection and closes it during the second."""
+
+    arrived: list[bytes]
+
+    def _serve(self, answers: tuple[bytes, ...]) -> None:
+        self.arrived = []
+        for answer in answers:
+            connection, _ = self._listening.accept()
+            with connection:
+                self.arrived += connection.recv(1 << 16).split()[:1]
+                connection.sendall(answer)
+                self.arrived += connection.recv(1 << 16).split()[:1]
+        self._listening.close()
+
+
+@pytest.mark.parametrize(("method", "is_repeated"), [("GET", True), ("DELETE", True), ("POST", False)])
+def test_only_idempotent_requests_are_repeated(method: str, is_repeated: bool) -> None:
+    peer = UnwillingPeer(*[GOOD["length"][0]] * (1 + is_repeated))
+    client = BlockingClient(peer.policy)
+    peer.request(client)
+    if is_repeated:
+        assert client.request(method, "/").body == b"hello"
+        assert peer.arrived == [b"GET", method.encode(), method.encode()]
+    else:
+        with pytest.raises(NetError, match="did not answer"):
+            client.request(method, "/")
+        assert peer.arrived == [b"GET", method.encode()]
+    client.close()
+    peer._thread.join()
+
+
+def test_post_avoids_closed_connection() -> None:
+    peer = Peer(GOOD["length"][0], GOOD["length"][0])
+    client = BlockingClient(peer.policy)
+    peer.request(client)
+    assert client._connection is not None
+    select.select([client._connection._socket], [], [])  # the peer's end has arrived
+    assert client.request("POST", "/").body == b"hello"
     client.close()

@@ -89,3 +89,58 @@ async def test_early_answer_is_read() -> None:
             answer = await client.request("POST", "/", body=bytes(30 << 20), expect=(413,))
         assert answer.body == b"large"
         nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def closing_server() -> AsyncIterator[tuple[HttpClient, list[str]]]:
+    """Yield a client of a server that answers one request of each connection and closes it during the next; and the
+    methods that arrived."""
+    arrived: list[str] = []
+
+    async def answer(stream: trio.SocketStream) -> None:
+        async with stream:
+            for number in range(2):
+                data = await stream.receive_some()
+                if not data:
+                    return
+                arrived.append(bytes(data).split()[0].decode())
+                if number == 0:
+                    await stream.send_all(HEAD + b"ok")
+
+    async with trio.open_nursery() as nursery:
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, answer, [listener])
+        url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}"
+        async with HttpClient(DialPolicy(url, proxies={})) as client:
+            yield client, arrived
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+async def test_idempotent_request_is_repeated(method: str) -> None:
+    async with closing_server() as (client, arrived):
+        await client.request("GET", "/")
+        assert (await client.request(method, "/")).body == b"ok"
+        assert arrived == ["GET", method, method]
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+async def test_unanswered_post_is_not_repeated(method: str) -> None:
+    """The server may have processed it (RFC 9110 section 9.2.2)."""
+    async with closing_server() as (client, arrived):
+        await client.request("GET", "/")
+        with pytest.raises(NetError, match="did not answer"):
+            await client.request(method, "/", body=b"x")
+        assert arrived == ["GET", method]
+        assert (await client.request(method, "/", body=b"x")).body == b"ok"
+
+
+async def test_post_avoids_closed_connection() -> None:
+    async with closing_server() as (client, arrived):
+        await client.request("GET", "/")
+        (kept,) = client._idle
+        assert isinstance(kept.stream, trio.SocketStream)
+        await kept.stream.send_eof()  # the server closes its side, too
+        await trio.lowlevel.wait_readable(kept.stream.socket)
+        assert (await client.request("POST", "/")).body == b"ok"
+        assert arrived == ["GET", "POST"]

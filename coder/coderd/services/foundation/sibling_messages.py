@@ -111,10 +111,12 @@ async def serve_messages(
                     head, data, descriptor = await _receive(stream)
                 handler = handlers[head.kind]
                 await stream.send_all(_TAKEN)
-            except Exception as error:
-                _log.warn("a message of a sibling process was not taken", error=error)
+            except BaseException as error:
                 if descriptor >= 0:
                     os.close(descriptor)
+                if not isinstance(error, Exception):
+                    raise  # this process stops: the sender keeps its connection
+                _log.warn("a message of a sibling process was not taken", error=error)
                 return
             try:
                 await handler(head, data, descriptor, stream)
@@ -192,5 +194,6 @@ async def splice(one: trio.abc.Stream, other: trio.abc.Stream) -> None:
             nursery.start_soon(copy, other, one)
     finally:
         for stream in (one, other):
-            with contextlib.suppress(OSError, trio.BrokenResourceError):
+            # Shielded: the first would not let a cancelled task come to the second.
+            with contextlib.suppress(OSError, trio.BrokenResourceError), trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(stream)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 PRELUDE = """
-import os, select, signal, time, trio
+import os, select, signal, time, trio, trio.testing
 from uuid import UUID
 from coder.base.errors import CoderError
 from coder.coderd.processes.children import fork
@@ -127,6 +127,35 @@ watch(child)
 print(child.status)
 """
     assert outcome(script) == ["got 00000000-0000-0000-0000-000000000001", "0"]
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_second_signal_spares_draining_worker(first: signal.Signals, outcome: Outcome) -> None:
+    """Ctrl-C in a terminal signals all processes, and then the supervisor asks them to stop."""
+    script = f"""
+from types import SimpleNamespace
+from coder.coderd.processes.forked import _wait_until_stopped
+async def run(link):
+    async def announce():
+        await trio.testing.wait_all_tasks_blocked()
+        link.send(Report("ready"))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(announce)
+        await _wait_until_stopped(link, SimpleNamespace(idle=trio.Event()))
+    link.send(Report("draining"))
+    await trio.lowlevel.wait_readable(link._control)
+    os.kill(os.getpid(), signal.SIGTERM)  # as the one that follows the order
+    await trio.lowlevel.checkpoint()
+    link.send(Report("drained"))
+child = fork("api-1", run, ())
+watch(child, lambda child: child.is_ready)
+os.kill(child.pid, {int(first)})
+watch(child, lambda child: child.report.kind == "draining")
+child.ask_to_stop(60)
+watch(child)
+print(child.report.kind, *child.describe_end())
+"""
+    assert outcome(script) == ["drained exit ended with exit status 0"]
 
 
 def test_lost_supervisor_ends_its_processes(outcome: Outcome) -> None:

@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from coder.coderd.config.settings import ServerConfig
-from coder.coderd.processes import children, reload
+from coder.coderd.processes import children, reload, supervisor
 from coder.coderd.processes.children import Child
 from coder.coderd.processes.signals import HANDLED
-from coder.coderd.processes.supervisor import LONGEST_REST, Supervisor
+from coder.coderd.processes.supervisor import KEEPER_STALL, LONGEST_REST, STALL, Supervisor
 
 
 @pytest.fixture
@@ -92,3 +93,52 @@ def test_trial_without_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket, "socketpair", refuse)
     assert reload.start_trial([]) is None
+
+
+@pytest.fixture
+def standing(watching: Supervisor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Child]:
+    """Yield a keeper that gave no sign of life for longer than a keeper may; its process sleeps."""
+    monkeypatch.setattr(supervisor, "_TICK", 0.0)
+    process = subprocess.Popen(["sleep", "600"])
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        beat_at = time.monotonic() - KEEPER_STALL - 1
+        watching._keeper = Child("keeper", process.pid, ours, is_ready=True, beat_at=beat_at)
+        yield watching._keeper
+        process.kill()
+        process.wait()
+
+
+def test_stopped_keeper_is_killed(watching: Supervisor, standing: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by SIGSTOP: it would not restart PostgreSQL. The next turn replaces it."""
+    monkeypatch.setattr(children, "_DUMP_TIME", 0.0)
+    standing.signal(signal.SIGSTOP)
+    watching._turn()
+    assert standing.killed_because == "its event loop stood still for 60 s"
+    assert os.waitstatus_to_exitcode(os.waitpid(standing.pid, 0)[1]) < 0
+
+
+def test_standstill_of_supervisor_excuses_keeper(watching: Supervisor, standing: Child) -> None:
+    watching._turned_at = time.monotonic() - STALL
+    watching._turn()
+    assert not standing.killed_because
+
+
+def test_reload_waits_for_lost_keeper(watching: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its control socket is closed: the next program would fail at taking it over, and end the server."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        watching._keeper = Child("keeper", 0, ours, status=-9)
+        trial = Child("trial", 0, theirs, status=0)
+        turns: list[Child] = []
+
+        def turn(also: Child | None = None) -> None:
+            assert also is trial
+            turns.append(trial)
+            if len(turns) == 3:
+                watching._keeper = Child("keeper", 1, ours)
+
+        monkeypatch.setattr(watching, "_turn", turn)
+        watching._watch_pid(trial)
+        assert len(turns) == 3

@@ -155,3 +155,43 @@ async def test_second_descriptor_is_closed(tmp_path: Path) -> None:
             async with stream:
                 assert await receive_all(stream) == b"\x01done"
             assert mine.recv(1) == b"", "a copy of it is still open"
+
+
+async def test_stopping_process_closes_descriptor(tmp_path: Path) -> None:
+    """It stops between the arrival of a message and its answer: the sender keeps the connection."""
+
+    class Stopping(dict[str, Handler]):
+        def __getitem__(self, kind: str) -> Handler:
+            scope.cancel()
+            return _never
+
+    mine, theirs = socket.socketpair()
+    scope = trio.CancelScope()
+    path = str(tmp_path / "process.sock")
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening.bind(path)
+    listening.listen(8)
+    listening.setblocking(False)
+
+    async def serve() -> None:
+        with scope:
+            await serve_messages(listening, Stopping())
+
+    with mine, theirs:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve)
+            with pytest.raises(SiblingAwayError):
+                await send_message(path, SiblingMessage("connection"), b"", theirs.fileno())
+        theirs.close()
+        mine.setblocking(False)
+        assert mine.recv(1) == b"", "a copy of it is still open"
+
+
+async def test_cancelled_splice_closes_both() -> None:
+    outer, near = trio.testing.memory_stream_pair()
+    far, inner = trio.testing.memory_stream_pair()
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await splice(near, far)
+    with trio.fail_after(5):
+        assert await outer.receive_some() == await inner.receive_some() == b""
