@@ -407,6 +407,7 @@ def _http_server(context: Context, application: Application | None = None) -> Ht
             upgrade = Upgrade(request, params, both_ways, trailing, response_headers())
             upgrade.on_answer = on_answer
             draw_on(limits, endpoint, upgrade)
+            del head, request, match, params  # a link may be open for months
             await serve_endpoint(context, endpoint, upgrade, stream, envelope_of, coordination.sign_in)
         return None
 

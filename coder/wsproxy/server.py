@@ -230,6 +230,7 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
         upgrade = Upgrade(request, params, stream, trailing, own_headers)
         with world.metrics.links.counted(request.method, endpoint.pattern) as upgrade.on_answer:
             draw_on(world.limits, endpoint, upgrade)
+            del head, request, route, params  # a link may be open for months
             await serve_endpoint(world, endpoint, upgrade, stream, envelope_of)
         return None
 
