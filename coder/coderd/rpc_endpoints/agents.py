@@ -58,9 +58,9 @@ async def _serve_agent(ctx: Context, upgrade: Upgrade, arrival: Arrival) -> None
     is_agent = request.first("role") in {"", "agent"}
     websocket = await upgrade.accept_websocket(binary_only=True)
     peer = TailnetPeer(agent.agent.id, AgentAccess(agent.agent.id), owner=workspace_owner(agent.workspace_id))
-    handlers = dict(AgentService(ctx, agent).handlers())
-    handlers[_LAST_OF_ARRIVAL] = _ending(arrival, handlers[_LAST_OF_ARRIVAL])
-    handlers |= TailnetService(ctx, peer).handlers()
+    handlers = AgentService(ctx, agent)
+    handlers.add({_LAST_OF_ARRIVAL: _ending(arrival, handlers[_LAST_OF_ARRIVAL])})
+    handlers.add(TailnetService(ctx, peer).handlers())
     async with open_session(websocket, role="server") as session:
         if is_agent:
             _log.info("an agent connected", agent=agent.agent.id, workspace=agent.workspace_name, version=version)
