@@ -40,6 +40,7 @@ from coder.coderd.http.server.middleware import response_headers
 from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.loops import (
     autobuild,
+    collector,
     key_rotation,
     last_use,
     notifications,
@@ -137,6 +138,7 @@ LOOPS: tuple[Callable[[Context], Awaitable[None]], ...] = (
     release_check.run,
     reports.run,
     rollouts.run,
+    collector.run,
 )
 """`async def run(ctx)`: automatic actions."""
 
