@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import gc
 import time
-from typing import Literal, TypedDict
+from typing import Literal
 
 _THRESHOLDS = (20_000, 10, 10)
 """Thresholds (ours) of a command: a page of 25 workspaces creates some thousand containers, all freed by reference
@@ -36,14 +36,6 @@ SWEEP_AT = 2_000_000
 memory."""
 
 
-class _Collection(TypedDict):
-    """What Python tells about a collection."""
-
-    generation: int
-    collected: int
-    uncollectable: int
-
-
 class Sweeps:
     """Tells when all objects since the start have to be traversed once."""
 
@@ -53,7 +45,7 @@ class Sweeps:
         self._interval = SWEEP_EVERY
         self._due_at = now + self._interval
 
-    def after(self, phase: Literal["start", "stop"], collection: _Collection) -> None:
+    def after(self, phase: Literal["start", "stop"], collection: dict[str, int]) -> None:
         """Count a collection; one of `gc.callbacks`."""
         self.collections += phase == "stop" and collection["generation"] == 1
 

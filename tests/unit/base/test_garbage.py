@@ -103,7 +103,7 @@ def test_process_that_has_not_settled_is_not_swept(monkeypatch: pytest.MonkeyPat
 
 def _survive(sweeps: Sweeps, times: int) -> None:
     for _ in range(times):
-        sweeps.after("stop", MIDDLE)  # type: ignore[arg-type]
+        sweeps.after("stop", MIDDLE)
 
 
 def test_sweep_is_due_by_time_only_when_enough_survived() -> None:
