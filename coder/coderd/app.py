@@ -40,6 +40,7 @@ from coder.coderd.http.server.middleware import response_headers
 from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.loops import (
     autobuild,
+    collector,
     key_rotation,
     last_use,
     notifications,
@@ -137,6 +138,7 @@ LOOPS: tuple[Callable[[Context], Awaitable[None]], ...] = (
     release_check.run,
     reports.run,
     rollouts.run,
+    collector.run,
 )
 """`async def run(ctx)`: automatic actions."""
 
@@ -407,6 +409,7 @@ def _http_server(context: Context, application: Application | None = None) -> Ht
             upgrade = Upgrade(request, params, both_ways, trailing, response_headers())
             upgrade.on_answer = on_answer
             draw_on(limits, endpoint, upgrade)
+            del head, request, match, params  # a link may be open for months
             await serve_endpoint(context, endpoint, upgrade, stream, envelope_of, coordination.sign_in)
         return None
 

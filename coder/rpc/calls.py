@@ -7,7 +7,6 @@ transport's end cancels a handler (docs/protocol/rpc.md#calls).
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -51,7 +50,7 @@ class CallStream(Generic[Sent, Received]):
         self._invoked = False
         self.is_cut = False
         "Whether a cancelled write may have left a part of a message: nothing that follows could be read."
-        self._events: deque[drpc.Event] = deque()
+        self._events: list[drpc.Event] = []
 
     async def send(self, message: Sent) -> None:
         """Send a message. Raises RpcClosed when the peer ended the call, RpcError for a message over 4 MiB."""
@@ -109,7 +108,7 @@ class CallStream(Generic[Sent, Received]):
                 raise RpcClosed(f"the peer's call framing is broken: {error}") from error
             except trio.BrokenResourceError as error:
                 raise RpcClosed(str(error) or RpcClosed().message) from None
-        return self._events.popleft()
+        return self._events.pop(0)
 
     async def _flush(self) -> None:
         async with self._send_lock:

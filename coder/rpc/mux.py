@@ -86,6 +86,7 @@ class Mux:
         self._pings: dict[int, trio.Event] = {}
         self._started_pings: dict[int, tuple[float, Callable[[float], None]]] = {}
         self._half_closed: dict[int, float] = {}
+        self._at_close: list[Callable[[], None]] = []
         self._unread = 0
         "Unread bytes of all streams, including the overhead of each chunk."
         self.reason = ""
@@ -148,6 +149,13 @@ class Mux:
     async def wait_closed(self) -> None:
         await self._closed.wait()
 
+    def call_at_close(self, call: Callable[[], None]) -> None:
+        """Call a function when the session ends, at once when it has ended: a task that waits costs two kilobytes."""
+        if self._closed.is_set():
+            call()
+        else:
+            self._at_close.append(call)
+
     @property
     def is_closed(self) -> bool:
         return self._closed.is_set()
@@ -167,6 +175,9 @@ class Mux:
         self._wake_writer()
         self._drained.set()
         self._wake_openers()
+        at_close, self._at_close = self._at_close, []
+        for call in at_close:
+            call()
 
     # ---- for MuxStream
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
@@ -37,7 +36,8 @@ class MuxStream(SharedStream):
     def __init__(self, mux: Session, stream: int) -> None:
         self._mux = mux
         self.id = stream
-        self._chunks: deque[bytes | memoryview] = deque()
+        self._chunks: list[bytes | memoryview] = []
+        "Few: an empty deque has 760 bytes."
         self._eof = False
         self._broken = ""
         self._closed = False
@@ -53,11 +53,11 @@ class MuxStream(SharedStream):
             self._check_open()
             await self._wait_change()
         self._check_open(reading=True)
-        data = self._chunks.popleft()
+        data = self._chunks.pop(0)
         if max_bytes is not None and len(data) > max_bytes:
             # A view: a frame may be a whole window, and small reads would copy the rest of it again and again.
             whole = memoryview(data)
-            self._chunks.appendleft(whole[max_bytes:])
+            self._chunks.insert(0, whole[max_bytes:])
             data = whole[:max_bytes]
         else:
             self._mux._unread -= CHUNK_OVERHEAD

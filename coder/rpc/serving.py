@@ -78,10 +78,10 @@ class _Serving:
                 event = await self._read()
                 if event is None:
                     return True
-                events.appendleft(event)
+                events.insert(0, event)
             first = events[0]
             if not isinstance(first, drpc.Invoked):
-                events.popleft()  # of a call that has ended
+                events.pop(0)  # of a call that has ended
                 continue
             handler = self._handlers.get(first.name)
             if not isinstance(handler, Unary) or len(events) != 3 or not isinstance(events[2], drpc.SendingEnded):
@@ -139,7 +139,7 @@ class _Serving:
             grown = wire._call.buffered - self._counted_incomplete
             self._buffered.change(grown)
             self._counted_incomplete += grown
-        return wire._events.popleft()
+        return wire._events.pop(0)
 
     def _start(self, nursery: trio.Nursery, name: str) -> None:
         self._scope = trio.CancelScope()

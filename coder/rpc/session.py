@@ -59,7 +59,8 @@ class Session:
         slots, buffered = trio.Semaphore(MAX_CALLS), BufferedBytes()
         with single_failure():
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._cancel_when_closed, nursery.cancel_scope)
+                # A wait for a slot does not notice the end, nor does a stream whose handler takes no more.
+                self._mux.call_at_close(nursery.cancel_scope.cancel)
                 while True:
                     # Before the stream is taken: a peer may have 256 untaken streams (yamux.BACKLOG).
                     if slots.value:
@@ -72,12 +73,6 @@ class Session:
                         break
                     nursery.start_soon(_serve_one, slots, stream, handlers, buffered, limits)
                 nursery.cancel_scope.cancel()
-
-    async def _cancel_when_closed(self, scope: trio.CancelScope) -> None:
-        """Cancel when the session ends: a wait for a slot does not notice it, nor does a stream whose handler takes no
-        more."""
-        await self._mux.wait_closed()
-        scope.cancel()
 
     async def ping(self, timeout: float = KEEPALIVE_TIMEOUT) -> float:
         """Return the round-trip time in seconds. Raises RpcClosed when no answer came in time."""

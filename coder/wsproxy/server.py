@@ -58,6 +58,9 @@ DEREGISTER_SECONDS, AWAY_SECONDS = 0.6, 0.3
 """Seconds to deregister and to report the last usage; and when the server did not answer the request before. A service
 manager waits for the end, so both together stay below a second."""
 
+SWEEP_CHECK = 60.0
+"""Seconds between two looks whether old garbage has to be collected."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunningProxy:
@@ -78,10 +81,17 @@ async def run_proxy(config: ProxyConfig, *, announce: Callable[[str], None] = pr
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_tell_when_registered, proxy.world, announce)
             garbage.settle()
+            nursery.start_soon(_keep_swept)
             with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
                 number = await anext(aiter(signals))
                 announce(f"{signal.Signals(number).name} received, shutting down")
             nursery.cancel_scope.cancel()
+
+
+async def _keep_swept() -> None:
+    while True:
+        await trio.sleep(SWEEP_CHECK)
+        garbage.sweep_if_due()
 
 
 async def _tell_when_registered(world: ProxyWorld, announce: Callable[[str], None]) -> None:
@@ -230,6 +240,7 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
         upgrade = Upgrade(request, params, stream, trailing, own_headers)
         with world.metrics.links.counted(request.method, endpoint.pattern) as upgrade.on_answer:
             draw_on(world.limits, endpoint, upgrade)
+            del head, request, route, params  # a link may be open for months
             await serve_endpoint(world, endpoint, upgrade, stream, envelope_of)
         return None
 

@@ -9,7 +9,6 @@ workspace applications take the same way and return: their proxy returns the byt
 from __future__ import annotations
 
 import contextlib
-import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -44,7 +43,7 @@ from coder.appproxy.http.hypercorn_fixes import (
     is_fast_path,
     server_config,
 )
-from coder.appproxy.http.listening_sockets import ClientListener, ClientStream
+from coder.appproxy.http.listening_sockets import ClientListener, ClientStream, notice_dead_peers, socket_of
 from coder.appproxy.http.simple_requests import NotSimple, is_last, reply_of, response_bytes, scope_of, simple_head
 from coder.base.log import STRANGERS_LINES, get_logger
 from coder.domain.access.session_cookies import renamed
@@ -54,9 +53,6 @@ _log = get_logger("http.listener", per_minute=STRANGERS_LINES)
 HANDSHAKE_TIMEOUT = 15.0
 SHUTDOWN_GRACE = 10.0
 """Seconds that running requests get after shutdown began."""
-
-_KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"""Seconds of silence before the first probe, between probes, and the number that may go unanswered."""
 
 OpenLink = Callable[[h11.Request, str, bool, trio.abc.HalfCloseableStream, bytes], Awaitable[bytes | None]]
 """(head, remote address, over TLS, stream, bytes after the head): serves a link to its end.
@@ -79,6 +75,16 @@ class UpgradeRequested(Exception):  # noqa: N818 - not an error: a way out
         self.request = request
         self.trailing = trailing
         self.pass_on = pass_on
+
+
+@dataclass(slots=True)
+class LinkRequest:
+    """Request for a link, and how the connection came here: all that is left of HTTP on it while the link is open."""
+
+    head: h11.Request
+    trailing: bytes
+    remote_ip: str
+    secure: bool
 
 
 class UpgradeAwareH11(OneWriteH11):
@@ -169,8 +175,8 @@ class AcceptedConnection(PatientServer):
         self._link: UpgradeRequested | None = None
         self._remote = ("", 0)
 
-    async def serve(self) -> bytes | None:
-        """Serve to the end of the connection (None), or until it continues with the returned bytes."""
+    async def serve(self) -> bytes | LinkRequest | None:
+        """Serve to the end of the connection (None), until it continues with the returned bytes, or becomes a link."""
         try:
             remote, secure = await self._open()
             self._remote = remote
@@ -188,7 +194,7 @@ class AcceptedConnection(PatientServer):
                         await self.protocol.handle(RawData(self._replayed))
                     await self._read_data()
                 except UpgradeRequested as request:
-                    self._link = request
+                    self._link = request.with_traceback(None)  # its frames are this connection's
                 finally:
                     self.end_idle_watch()
         except OSError:
@@ -196,6 +202,8 @@ class AcceptedConnection(PatientServer):
         finally:
             if self._link is None:
                 await self._close()
+            for part in ("protocol", "_task_group"):  # they refer to this connection: only the collector would free it
+                vars(self).pop(part, None)
         if self._link is None:
             return None
         head, trailing = self._link.request, self._link.trailing
@@ -205,9 +213,7 @@ class AcceptedConnection(PatientServer):
                 return None
             self.was_kept = True
             return replayed
-        # With TLS it cannot be half closed, and no link tries: a WebSocket has its own end.
-        stream = cast("trio.abc.HalfCloseableStream", self._client)
-        return await self._server.open_endpoint(head, remote[0], secure, stream, trailing)
+        return LinkRequest(head, trailing, remote[0], secure)
 
     async def _pay_chunks(self) -> None:
         await cast("UpgradeAwareH11", self.protocol).pay_chunks()
@@ -278,7 +284,7 @@ class AcceptedConnection(PatientServer):
         if isinstance(self._client, trio.SSLStream):
             with trio.fail_after(HANDSHAKE_TIMEOUT):
                 await self._client.do_handshake()
-        address = _socket_of(self._client).getpeername()
+        address = socket_of(self._client).getpeername()
         return (str(address[0]), int(address[1])), secure
 
     def _new_protocol(self, task_group: TaskGroup, client: tuple[str, int], secure: bool) -> UpgradeAwareH11:
@@ -412,7 +418,7 @@ class HttpServer:
         scope = trio.CancelScope()
         connection.close = scope.cancel
         serve_in_task(connection)
-        _notice_dead_peers(stream)
+        notice_dead_peers(stream)
         try:
             with scope:
                 await self._serve(stream, connection, replayed, origin)
@@ -432,13 +438,25 @@ class HttpServer:
             keeps = origin is not None  # never passed on twice: two processes could disagree
             while following is not None:
                 accepted = AcceptedConnection(self, stream, connection, following, origin, keeps_first=keeps)
-                following = await accepted.serve()
+                result = await accepted.serve()
                 keeps = accepted.was_kept
+                if isinstance(result, LinkRequest):
+                    link = self._open(result, stream)
+                    # A link may be open for months: the parser, its tasks and the request's head end here.
+                    del accepted, result
+                    following = await link
+                else:
+                    following = result
         except Exception as error:
             # A connection's failure must never end the server.
             if not is_disconnect(error):
                 _log.error("a connection failed", error=error)
             await trio.aclose_forcefully(stream)
+
+    def _open(self, request: LinkRequest, stream: ClientStream) -> Awaitable[bytes | None]:
+        # With TLS it cannot be half closed, and no link tries: a WebSocket has its own end.
+        both_ways = cast("trio.abc.HalfCloseableStream", stream)
+        return self.open_endpoint(request.head, request.remote_ip, request.secure, both_ways, request.trailing)
 
 
 def is_disconnect(error: BaseException) -> bool:
@@ -446,19 +464,3 @@ def is_disconnect(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_disconnect, error.exceptions))
     return isinstance(error, (ConnectionError, trio.BrokenResourceError, trio.ClosedResourceError))
-
-
-def _socket_of(stream: ClientStream) -> trio.socket.SocketType:
-    return stream.transport_stream.socket if isinstance(stream, trio.SSLStream) else stream.socket
-
-
-def _notice_dead_peers(stream: ClientStream) -> None:
-    """Let the kernel detect dead machines without writes (quiet WebSockets)."""
-    connection = _socket_of(stream)
-    options = [(socket.SOL_SOCKET, "SO_KEEPALIVE", 1)]
-    options += [(socket.IPPROTO_TCP, name, value) for name, value in _KEEPALIVE.items()]
-    for level, name, value in options:
-        number = getattr(socket, name, None)
-        if number is not None:
-            with contextlib.suppress(OSError):
-                connection.setsockopt(level, number, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 import sys
@@ -17,6 +18,9 @@ ClientStream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 ClientListener = trio.SocketListener | trio.SSLListener[trio.SocketStream]
 BACKLOG = 4096
 """Connections that may wait to be accepted; Linux allows as many as net.core.somaxconn, 4,096 by default."""
+
+_KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""Seconds of silence before the first probe, between probes, and the number that may go unanswered."""
 
 
 async def open_listeners(config: ListenerSettings) -> list[tuple[str, ClientListener]]:
@@ -101,3 +105,20 @@ def display_address(name: Sequence[str | int]) -> str:
     """Return `host:port` of a socket's address."""
     host = f"[{name[0]}]" if ":" in str(name[0]) else name[0]
     return f"{host}:{name[1]}"
+
+
+def socket_of(stream: ClientStream) -> trio.socket.SocketType:
+    """Return the socket of a connection."""
+    return stream.transport_stream.socket if isinstance(stream, trio.SSLStream) else stream.socket
+
+
+def notice_dead_peers(stream: ClientStream) -> None:
+    """Let the kernel detect dead machines without writes (quiet WebSockets)."""
+    connection = socket_of(stream)
+    options = [(socket.SOL_SOCKET, "SOKEEPALIVE", 1)]
+    options += [(socket.IPPROTO_TCP, name, value) for name, value in _KEEPALIVE.items()]
+    for level, name, value in options:
+        number = getattr(socket, name, None)
+        if number is not None:
+            with contextlib.suppress(OSError):
+                connection.setsockopt(level, number, value)

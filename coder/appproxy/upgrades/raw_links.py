@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Never, Protocol, cast
 from urllib.parse import parse_qs, unquote
 
@@ -52,10 +52,18 @@ class UpgradeRequest:
         values = self.query.get(name)
         return values[0] if values else default
 
+    def without_fields(self) -> UpgradeRequest:
+        """Return what is needed while a link is open: it may last for months, and headers are kilobytes."""
+        return replace(self, query={}, headers={})
+
     @property
     def credentials(self) -> Credentials:
         """Return the caller's credentials."""
         return Credentials.of(self.headers, self.query, self.remote_ip)
+
+
+UPGRADED = 101
+"""Status of a response after which the connection belongs to the handler."""
 
 
 class HandshakeRefused(Exception):  # noqa: N818 - the caller has heard it already
@@ -63,7 +71,10 @@ class HandshakeRefused(Exception):  # noqa: N818 - the caller has heard it alrea
 
 
 class Upgrade:
-    """Request that waits for its answer; exactly one of the three methods may be called."""
+    """Request that waits for its answer; exactly one of the three methods may be called.
+
+    `request` has no headers and no query after an answer that opens a link: handlers read them before.
+    """
 
     def __init__(
         self,
@@ -170,6 +181,14 @@ class Upgrade:
         self.answered = True
         self.counted.settle(status)
         self.on_answer(status)
+        if status == UPGRADED:
+            self.request, self.params, self._headers = self.request.without_fields(), {}, []
+            self.forget_count()
+
+    def forget_count(self) -> None:
+        """Forget how the request is counted. `draw_on`'s function refers to this upgrade: only the collector would
+        free the two."""
+        self.count = _uncounted
 
 
 async def _uncounted(who: SignedIn | str | None, *, guess: bool = False) -> None:
@@ -350,6 +369,7 @@ async def serve_endpoint(
         await _refuse(upgrade, error, explain)
     finally:
         upgrade.counted.settle(NO_ANSWER)
+        upgrade.forget_count()
         await trio.aclose_forcefully(stream)
 
 

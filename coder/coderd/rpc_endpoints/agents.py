@@ -58,18 +58,18 @@ async def _serve_agent(ctx: Context, upgrade: Upgrade, arrival: Arrival) -> None
     is_agent = request.first("role") in {"", "agent"}
     websocket = await upgrade.accept_websocket(binary_only=True)
     peer = TailnetPeer(agent.agent.id, AgentAccess(agent.agent.id), owner=workspace_owner(agent.workspace_id))
-    handlers = dict(AgentService(ctx, agent).handlers())
-    handlers[_LAST_OF_ARRIVAL] = _ending(arrival, handlers[_LAST_OF_ARRIVAL])
-    handlers |= TailnetService(ctx, peer).handlers()
+    handlers = AgentService(ctx, agent)
+    handlers.add({_LAST_OF_ARRIVAL: _ending(arrival, handlers[_LAST_OF_ARRIVAL])})
+    handlers.add(TailnetService(ctx, peer).handlers())
     async with open_session(websocket, role="server") as session:
         if is_agent:
             _log.info("an agent connected", agent=agent.agent.id, workspace=agent.workspace_name, version=version)
             async with track_connection(ctx, agent, session, version):
-                await _serve(ctx, session, handlers, arrival)
+                await _serve(session, handlers, arrival)
             _log.info("an agent disconnected", agent=agent.agent.id, reason=session.reason)
         else:
             async with check_token_during(ctx, agent, session):
-                await _serve(ctx, session, handlers, arrival)
+                await _serve(session, handlers, arrival)
 
 
 def _ending(arrival: Arrival, handler: Handler) -> Handler:
@@ -86,18 +86,13 @@ def _ending(arrival: Arrival, handler: Handler) -> Handler:
     return Unary(answer, handler.request)
 
 
-async def _serve(ctx: Context, session: Session, handlers: Handlers, arrival: Arrival) -> None:
+async def _serve(session: Session, handlers: Handlers, arrival: Arrival) -> None:
     async def end_arrival() -> None:
         await trio.sleep(HOLD)
         arrival.end()
 
-    async def leave_on_stop() -> None:
-        await ctx.stopping.wait()
-        session.close("the server stops")
-
     with single_failure():
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(leave_on_stop)
             nursery.start_soon(end_arrival)
             await session.serve(handlers)
             nursery.cancel_scope.cancel()

@@ -513,6 +513,19 @@ async def test_session_end_cancels_stalled_handlers() -> None:
             await served.wait()
 
 
+async def test_functions_are_called_at_the_end_of_a_session() -> None:
+    calls: list[str] = []
+    left, right = trio.testing.memory_stream_pair()
+    async with mux.open_mux(left, client=True) as here, mux.open_mux(right, client=False):
+        here.call_at_close(lambda: calls.append(here.reason))
+        assert calls == []
+        here.close("enough")
+        here.close("once more")
+        assert calls == ["enough"]
+        here.call_at_close(lambda: calls.append("at once"))
+        assert calls == ["enough", "at once"]
+
+
 async def test_small_reads_avoid_copies() -> None:
     left, right = trio.testing.memory_stream_pair()
     async with mux.open_mux(left, client=True), mux.open_mux(right, client=False) as there:

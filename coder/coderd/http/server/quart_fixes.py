@@ -123,8 +123,11 @@ class BoundedHTTPConnection(TrioASGIHTTPConnection):
         self, nursery: trio.Nursery, request: BoundedRequest, send: ASGISendCallable
     ) -> None:
         self._request = request
-        async with AsyncExitStack() as request.at_end:
-            await super().handle_request(nursery, request, send)
+        try:
+            async with AsyncExitStack() as request.at_end:
+                await super().handle_request(nursery, request, send)
+        finally:
+            self._request = None  # the request refers to this connection: only the collector would free the two
 
     async def _send_response(self, send: ASGISendCallable, response: ResponseTypes) -> None:
         if self._request is not None:

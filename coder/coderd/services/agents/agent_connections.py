@@ -9,7 +9,7 @@ twelve seconds to answer, so that users see its absence within 17 s. One timer s
 from __future__ import annotations
 
 import statistics
-from collections import deque
+from array import array
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -51,18 +51,31 @@ LATE_PONG = 0.2
 """Seconds, our own value: TCP's minimum delay of a retransmission, so a later answer was lost once."""
 
 OUTDATED = "build is outdated"
+STOPPING = "the server stops"
 
 _log = get_logger("agents")
+
+
+PINGS = 60
+"""Pings of which times are kept: those of five minutes."""
 
 
 class Pings:
     """Round-trip times of the pings of a connection."""
 
+    __slots__ = ("_next", "_recent")
+
     def __init__(self) -> None:
-        self._recent: deque[float] = deque(maxlen=60)
+        self._recent = array("d")
+        "A deque of floats would have two kilobytes."
+        self._next = 0
 
     def answered(self, seconds: float) -> None:
-        self._recent.append(seconds)
+        if len(self._recent) < PINGS:
+            self._recent.append(seconds)
+        else:
+            self._recent[self._next] = seconds
+            self._next = (self._next + 1) % PINGS
 
     def reading(self) -> JsonObject | None:
         """Return the median in milliseconds and the share of retransmissions in percent; None before the first."""
@@ -120,6 +133,7 @@ class AgentConnections:
         self._silences = Turns(PING_TIMEOUT, self._judge)
         self._second_looks = Turns(SECOND_LOOK, _close_silent)
         self._checks = Turns(CONNECTION_UPDATE_FREQUENCY.total_seconds(), self._check)
+        self._links: set[_Link] = set()
         self._is_running = False
 
     def begin(self, agent_id: UUID) -> UUID:
@@ -140,13 +154,27 @@ class AgentConnections:
         return agent_id in self._presences
 
     def supervise(self, link: _Link) -> None:
-        """Ping an agent and check its token until it leaves."""
+        """Ping an agent and check its token until it leaves; close its session when the server stops."""
+        self._links.add(link)
         self._pings.join(link)
         self._checks.join(link)
         if not self._is_running:
             self._is_running = True
             for turns in (self._pings, self._silences, self._second_looks, self._checks):
                 self._ctx.nursery.start_soon(turns.run)
+            self._ctx.nursery.start_soon(self._leave_on_stop)
+        if self._ctx.stopping.is_set():
+            link.session.close(STOPPING)
+
+    def forget(self, link: _Link) -> None:
+        """Forget a connection that has ended."""
+        link.has_left = True
+        self._links.discard(link)
+
+    async def _leave_on_stop(self) -> None:
+        await self._ctx.stopping.wait()
+        for link in list(self._links):
+            link.session.close(STOPPING)
 
     def _ping(self, link: _Link) -> bool:
         if link.is_over:
@@ -229,7 +257,7 @@ async def track_connection(
         connections.supervise(link)
         yield
     finally:
-        link.has_left = True
+        connections.forget(link)
         if connections.end(current.agent.id):
             with trio.move_on_after(5, shield=True):
                 ended = _end_of(ctx, session)
@@ -239,9 +267,15 @@ async def track_connection(
 @asynccontextmanager
 async def check_token_during(ctx: Context, current: CurrentAgent, session: Session) -> AsyncIterator[None]:
     """Check the token during a link that uses it in another role; the agent is not marked connected."""
+
+    async def leave_on_stop() -> None:
+        await ctx.stopping.wait()
+        session.close(STOPPING)
+
     with single_failure():
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_keep_checking, ctx, current, session)
+            nursery.start_soon(leave_on_stop)
             yield
             nursery.cancel_scope.cancel()
 

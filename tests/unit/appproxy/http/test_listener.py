@@ -96,6 +96,7 @@ async def door() -> AsyncIterator[Door]:
         position = table.find(wanted.path)
         assert position is not None
         upgrade = Upgrade(wanted, position[1], stream, trailing)
+        del head, wanted
         await serve_endpoint(None, position[0], upgrade, stream, envelope_of)
         events.append("link ended")
 

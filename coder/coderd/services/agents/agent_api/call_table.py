@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias, TypeVar, cast
+from typing import Protocol, TypeAlias, TypeVar, cast
 
 from google.protobuf.message import Message
 
@@ -11,6 +11,13 @@ Request = TypeVar("Request", bound=Message)
 Answer: TypeAlias = Callable[[Message], Awaitable[Message]]
 CallTable: TypeAlias = dict[str, tuple[Answer, type[Message]]]
 """Handler and type of the request by the call's name in the protocol."""
+
+
+class CallGroup(Protocol):
+    """Calls of one connected agent."""
+
+    def calls(self) -> CallTable:
+        """Return the calls of this group by name."""
 
 
 def call(answer: Callable[[Request], Awaitable[Message]], request: type[Request]) -> tuple[Answer, type[Message]]:

@@ -15,7 +15,7 @@ from outcome import Error, Outcome, Value
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.agents import agent_connections
-from coder.coderd.services.agents.agent_connections import AgentConnections, track_connection
+from coder.coderd.services.agents.agent_connections import PINGS, AgentConnections, Pings, track_connection
 from coder.coderd.services.agents.report_batches import Liveness
 from coder.rpc import yamux
 from coder.rpc.session import open_session
@@ -55,6 +55,17 @@ class Scene:
 
     def names(self) -> list[str]:
         return [name for name, _ in self.calls]
+
+
+def test_ping_times_are_those_of_the_latest_pings() -> None:
+    pings = Pings()
+    assert pings.reading() is None
+    for _ in range(PINGS):
+        pings.answered(9.0)
+    for _ in range(PINGS - 1):
+        pings.answered(0.25)
+    pings.answered(0.5)
+    assert pings.reading() == {"round_trip_ms": 250, "loss_percent": round(100 / PINGS, 1)}
 
 
 async def test_frozen_agent_disconnects_in_17_seconds(
@@ -120,6 +131,23 @@ async def test_answering_agent_marked_every_15_seconds(
                 await session.wait_closed()
         assert not agent.is_closed
     assert view_context.names() == ["mark_connected", "alive", "alive", "alive", "mark_disconnected"]
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["connected", "connecting"])
+async def test_stopping_server_closes_sessions(
+    late: bool, autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    view_context = Scene(nursery)
+    left, right = trio.testing.memory_stream_pair()
+    async with open_session(left, "server") as session, open_session(right, "client"):
+        if late:
+            view_context.ctx.stopping.set()
+        async with track_connection(view_context.ctx, view_context.place, session, "2.10"):
+            view_context.ctx.stopping.set()
+            await session.wait_closed()
+        assert session.reason == "the server stops"
+        assert trio.current_time() == pytest.approx(0)
+    assert view_context.ended == ["stopping"]
 
 
 async def test_agent_with_revoked_token_disconnects(

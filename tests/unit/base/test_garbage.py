@@ -1,0 +1,137 @@
+"""The collector of a server: survivors are not traversed, cycles among them are found by a sweep when it is due."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from coder.base import garbage
+from coder.base.garbage import (
+    NEW_OBJECTS,
+    SWEEP_AT,
+    SWEEP_EVERY,
+    SWEEP_FROM,
+    SWEEP_RARELY,
+    WORTH,
+    Sweeps,
+    settle,
+    sweep_if_due,
+)
+
+MIDDLE = {"generation": 1, "collected": 0, "uncollectable": 0}
+ENOUGH = -(-SWEEP_FROM // NEW_OBJECTS)
+"""Collections after which a sweep may be due."""
+
+
+class Cycle:
+    """An object that only the collector frees."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sweeps]:
+    thresholds = gc.get_threshold()
+    monkeypatch.setattr(garbage, "_sweeps", [])
+    settle()
+    sweeps = garbage._sweeps[0]
+    try:
+        yield sweeps
+    finally:
+        gc.callbacks.remove(sweeps.after)
+        gc.set_threshold(*thresholds)
+
+
+def test_automatic_collections_do_not_traverse_survivors(settled: Sweeps) -> None:
+    kept: list[object] = [[number] for number in range(1000)]
+    gc.collect(1)
+    old = set(map(id, gc.get_objects(2)))
+    assert all(id(value) in old for value in kept)  # of the generation that is not collected automatically
+    assert gc.get_threshold()[2] == 1 << 30
+    assert settled.collections == 1
+
+
+def test_oldest_generation_is_never_collected_automatically(settled: Sweeps) -> None:
+    generations: list[int] = []
+
+    def note(phase: str, collection: dict[str, int]) -> None:
+        if phase == "stop":
+            generations.append(collection["generation"])
+
+    gc.callbacks.append(note)
+    try:
+        kept = [[number] for number in range(20 * NEW_OBJECTS)]
+    finally:
+        gc.callbacks.remove(note)
+    assert set(generations) == {0, 1}
+    assert generations.count(1) >= 18
+    assert settled.collections == generations.count(1)
+    assert len(kept) == 20 * NEW_OBJECTS
+
+
+def test_cycle_that_survived_is_freed_by_a_sweep(settled: Sweeps) -> None:
+    cycle = Cycle()
+    seen = weakref.ref(cycle)
+    gc.collect(1)
+    del cycle
+    gc.collect(1)
+    assert seen() is not None
+    assert sweep_if_due() is None  # too little survived
+    settled.collections = SWEEP_AT // NEW_OBJECTS
+    swept = sweep_if_due()
+    assert swept is not None
+    assert swept[0] >= 1
+    assert seen() is None
+    assert settled.collections == 0
+
+
+def test_new_cycle_is_freed_without_a_sweep(settled: Sweeps) -> None:
+    seen = weakref.ref(Cycle())
+    gc.collect(0)
+    assert seen() is None
+    assert settled.collections == 0
+
+
+def test_process_that_has_not_settled_is_not_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage, "_sweeps", [])
+    assert sweep_if_due() is None
+
+
+def _survive(sweeps: Sweeps, times: int) -> None:
+    for _ in range(times):
+        sweeps.after("stop", MIDDLE)
+
+
+def test_sweep_is_due_by_time_only_when_enough_survived() -> None:
+    sweeps = Sweeps(0.0)
+    _survive(sweeps, ENOUGH - 1)
+    assert not sweeps.is_due(SWEEP_EVERY * 1000)
+    _survive(sweeps, 1)
+    assert not sweeps.is_due(SWEEP_EVERY - 1)
+    assert sweeps.is_due(SWEEP_EVERY)
+
+
+def test_sweep_is_due_at_once_when_much_survived() -> None:
+    sweeps = Sweeps(0.0)
+    _survive(sweeps, -(-SWEEP_AT // NEW_OBJECTS))
+    assert sweeps.is_due(0.0)
+
+
+def test_sweeps_that_free_little_become_rare() -> None:
+    sweeps, now = Sweeps(0.0), SWEEP_EVERY
+    rests = []
+    for _ in range(8):
+        _survive(sweeps, ENOUGH)
+        sweeps.swept(0, now)
+        _survive(sweeps, ENOUGH)
+        rests.append(next(wait for wait in range(0, 30_000, 600) if sweeps.is_due(now + wait)))
+        now += rests[-1]
+    assert rests == [1200, 2400, 4800, 9600, 19200, SWEEP_RARELY, SWEEP_RARELY, SWEEP_RARELY]
+    _survive(sweeps, ENOUGH)
+    sweeps.swept(int(WORTH * sweeps.collections * NEW_OBJECTS) + 1, now)
+    _survive(sweeps, ENOUGH)
+    assert sweeps.is_due(now + SWEEP_EVERY)
