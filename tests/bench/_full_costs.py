@@ -1,7 +1,7 @@
 """Part `costs`: a request's CPU with several processes against one, and what a process that spins does to others.
 
-Requests are `GET users/me` on kept-alive connections, to both servers in turn: one at a time, where the next one may find
-another process's data in the caches of the processor, and all connections at once, as under load. For the second
+Requests are `GET users/me` on kept-alive connections, to both servers in turn: one at a time, where the next one may
+find another process's data in the caches of the processor, and all connections at once, as under load. For the second
 question one process that accepts connections runs a loop of Python for some seconds, as code that never yields would,
 while a user asks on a new connection each time; a signal starts the loop in a server run from the sources.
 """
