@@ -8,6 +8,8 @@ consist of cycles and none of them is garbage.
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _THRESHOLDS = (20_000, 10, 10)
 """Thresholds (ours): a page of 25 workspaces creates some thousand containers, all freed by reference counting; with
@@ -34,3 +36,14 @@ def go_on() -> None:
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
     gc.enable()
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Disable the collector while a block loads modules. Cycles that the imports leave are never freed: for the server
+    less than 2 MB of 125."""
+    pause()
+    try:
+        yield
+    finally:
+        go_on()
