@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 _THRESHOLDS = (20_000, 10, 10)
@@ -100,3 +102,14 @@ def go_on() -> None:
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
     gc.enable()
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Disable the collector while a block loads modules. Cycles that the imports leave are never freed: for the server
+    less than 2 MB of 125."""
+    pause()
+    try:
+        yield
+    finally:
+        go_on()

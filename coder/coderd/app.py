@@ -426,7 +426,7 @@ def _http_server(context: Context, application: Application | None = None) -> Ht
         open_endpoint,
         prefixed_cookies=context.config.host_prefix_cookie,
         proxies=trusted,
-        find_other=other_finder(context.process, apps.takes),
+        find_other=other_finder(context.process),
         is_exchange=is_exchange,
         processes=context.process.count,
     )

@@ -1,12 +1,14 @@
 """Part `costs`: a request's CPU with several processes against one, and what a process that spins does to others.
 
-Requests are `GET users/me` on kept-alive connections, to both servers in turn. For the second question one process that
-accepts connections runs a loop of Python for some seconds, as code that never yields would, while a user asks on a new
-connection each time; a signal starts the loop in a server run from the sources.
+Requests are `GET users/me` on kept-alive connections, to both servers in turn: one at a time, where the next one may
+find another process's data in the caches of the processor, and all connections at once, as under load. For the second
+question one process that accepts connections runs a loop of Python for some seconds, as code that never yields would,
+while a user asks on a new connection each time; a signal starts the loop in a server run from the sources.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import statistics
@@ -26,7 +28,8 @@ from tests.bench._workspace import program
 from tests.bench.first import ROOT, Place, note
 from tests.bench.hostile import _ask
 
-ROUNDS, REQUESTS, CONNECTIONS = 7, 600, 6
+ROUNDS, REQUESTS, CONNECTIONS = 9, 1800, 6
+"""With 600 requests, 0.1 s, rounds of the same server differed by a tenth."""
 SPIN = 7.0
 """Seconds of a loop; after ten a supervisor replaces the process."""
 SPINNING = f"""
@@ -48,14 +51,16 @@ def run(options: Options, folder: Path, emit: Emit) -> None:
     """Emit all rows."""
     several = max(options.processes, 2)
     with _servers(folder, several) as (one, many):
-        costs: list[list[float]] = [[], []]
+        costs: dict[tuple[int, bool], list[float]] = {}
         for _ in range(max(round(ROUNDS * options.scale), 2)):
-            for server, found in zip((one, many), costs, strict=True):
-                found.append(trio.run(_cost, server))
-        alone, together = (statistics.median(found) for found in costs)
-        emit("GET users/me with --processes 1: server CPU", alone, "ms", None)
-        emit(f"GET users/me with --processes {several}: CPU of all processes", together, "ms", None)
-        emit(f"CPU of a request, --processes {several} beside 1", together / alone, "x", 1.1)
+            for at_once in (False, True):
+                for number, server in enumerate((one, many)):
+                    costs.setdefault((number, at_once), []).append(trio.run(_cost, server, at_once))
+        for at_once, how in ((False, ""), (True, f", {CONNECTIONS} at once")):
+            alone, together = (statistics.median(costs[number, at_once]) for number in (0, 1))
+            emit(f"GET users/me{how}, --processes 1: server CPU", alone, "ms", None)
+            emit(f"GET users/me{how}, --processes {several}: CPU of all processes", together, "ms", None)
+            emit(f"CPU of a request{how}, --processes {several} beside 1", together / alone, "x", 1.1)
         _spin(many, emit)
 
 
@@ -87,20 +92,24 @@ def _servers(folder: Path, several: int) -> Iterator[tuple[Server, Server]]:
         )
 
 
-async def _cost(server: Server) -> float:
+async def _cost(server: Server, at_once: bool) -> float:
     """Milliseconds of CPU of all processes for a request; several connections, so that all processes take part."""
-    clients = [Client(server.place.address, server.token) for _ in range(CONNECTIONS)]
-    for client in clients:
-        await client.__aenter__()
-        for _ in range(20):
-            await client.call("GET", "/api/v2/users/me")
-    before = spent(server_processes(server.pid))
-    for number in range(REQUESTS):
-        await clients[number % CONNECTIONS].call("GET", "/api/v2/users/me")
-    used = spent(server_processes(server.pid)) - before
-    for client in clients:
-        await client.__aexit__()
-    return used / REQUESTS
+
+    async def ask(clients: list[Client], number: int) -> None:
+        for index in range(number):
+            await clients[index % len(clients)].call("GET", "/api/v2/users/me")
+
+    async with contextlib.AsyncExitStack() as stack:
+        clients = [Client(server.place.address, server.token) for _ in range(CONNECTIONS)]
+        async with trio.open_nursery() as nursery:
+            for client in clients:  # at once: of connections one after the other the same process accepts all
+                nursery.start_soon(stack.enter_async_context, client)
+        await ask(clients, 20 * CONNECTIONS)
+        before = spent(server_processes(server.pid))
+        async with trio.open_nursery() as nursery:
+            for group in [[client] for client in clients] if at_once else [clients]:
+                nursery.start_soon(ask, group, REQUESTS * len(group) // CONNECTIONS)
+        return (spent(server_processes(server.pid)) - before) / REQUESTS
 
 
 def _spin(server: Server, emit: Emit) -> None:

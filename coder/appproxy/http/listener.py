@@ -63,8 +63,9 @@ IsLink = Callable[[h11.Request], bool]
 PassOn = Callable[[ClientStream, bytes, tuple[str, int], bool], Awaitable[bool]]
 """(stream, bytes of the request on, remote address, over TLS): gives the connection to another process of the server,
 and returns False when that process cannot be reached."""
-FindOther = Callable[[h11.Request, bool], PassOn | None]
-"""(head, over TLS): how to pass on a request that another process of the server has to answer; None for own ones."""
+FindOther = Callable[[h11.Request, bool, bool], PassOn | None]
+"""(head, over TLS, is an application's): how to pass on a request that another process of the server has to answer;
+None for own ones."""
 
 
 class UpgradeRequested(Exception):  # noqa: N818 - not an error: a way out
@@ -91,6 +92,7 @@ class UpgradeAwareH11(OneWriteH11):
     """HTTP/1.1 that hands links over."""
 
     is_upgrade: IsLink
+    is_exchange: IsLink
     prefixed_cookies = False
     client_connection: ClientConnection
     find_other: FindOther | None = None
@@ -114,7 +116,7 @@ class UpgradeAwareH11(OneWriteH11):
         await self.client_connection.pay(REQUEST_COST)
         keeps, self.keeps_next = self.keeps_next, False
         if not keeps and self.find_other is not None:
-            pass_on = self.find_other(event, self.is_secure)
+            pass_on = self.find_other(event, self.is_secure, self.is_exchange(event))
             if pass_on is not None:
                 raise UpgradeRequested(event, self.connection.trailing_data[0], pass_on)
         if self.is_upgrade(event):
@@ -243,9 +245,11 @@ class AcceptedConnection(PatientServer):
         connection has ended."""
         protocol, server = cast("UpgradeAwareH11", self.protocol), self._server
         request = simple_head(data) if protocol.is_between_requests else None
-        if request is None or (server.find_other is not None and server.find_other(request, protocol.is_secure)):
+        if request is None:
             return data
         is_exchange = server.is_exchange(request)
+        if server.find_other is not None and server.find_other(request, protocol.is_secure, is_exchange):
+            return data
         if not is_exchange and not is_fast_path(request):
             return data
         await self._client_connection.pay(READ_COST + (REQUEST_COST if is_exchange else SIMPLE_COST))
@@ -299,7 +303,7 @@ class AcceptedConnection(PatientServer):
             None,
             self.protocol_send,
         )
-        protocol.is_upgrade = self._server.is_upgrade
+        protocol.is_upgrade, protocol.is_exchange = self._server.is_upgrade, self._server.is_exchange
         protocol.prefixed_cookies = self._server.prefixed_cookies
         protocol.client_connection = self._client_connection
         protocol.find_other, protocol.is_secure = self._server.find_other, secure

@@ -136,9 +136,12 @@ class Supervisor:
         self._announce(f"\nView the Web UI: {first.access_url if first is not None else ''}")
 
     def _load(self) -> None:
-        """Load what all processes use, so that they share its memory."""
+        """Load what all processes use, so that they share its memory. The cache of attributes is emptied, because each
+        name that a process replaces in it would copy the page of that name; collected is what was loaded here, as the
+        command's modules are frozen already."""
         self._preload()
         self._application = prepare_application(self._config)
+        sys._clear_type_cache()
         gc.collect()
         gc.freeze()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import weakref
 from collections.abc import Iterator
 
@@ -135,3 +137,25 @@ def test_sweeps_that_free_little_become_rare() -> None:
     sweeps.swept(int(WORTH * sweeps.collections * NEW_OBJECTS) + 1, now)
     _survive(sweeps, ENOUGH)
     assert sweeps.is_due(now + SWEEP_EVERY)
+
+
+def test_paused_enables_after_failure() -> None:
+    thresholds = gc.get_threshold()
+    try:
+        with pytest.raises(ImportError), garbage.paused():
+            assert not gc.isenabled()
+            raise ImportError
+        assert gc.isenabled()
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+def test_server_loads_without_collections() -> None:
+    """All its modules, whose collections would take a fifth of a start."""
+    program = (
+        "import gc; from coder.cli.core.command import implementation; "
+        "before = gc.get_stats()[2]['collections']; implementation('server'); "
+        "print(gc.isenabled(), gc.get_stats()[2]['collections'] - before, gc.get_freeze_count() > 100_000)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "0", "True"]

@@ -14,7 +14,6 @@ import contextlib
 import os
 import re
 import socket
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -42,6 +41,10 @@ _RELAY_PATH = b"/derp"
 _TERMINAL = re.compile(rb"/api/v2/workspaceagents/[^/]+/pty/?")
 _WIREGUARD = re.compile(rb"/api/v2/(wireguard|users/[^/]+/wireguard-clients)(/.*)?")
 _STREAMS = STREAMS.encode()
+_ELSEWHERE = re.compile(
+    rb"/derp(?:\?|$)|" + re.escape(_STREAMS) + rb"|/api/v2/(?:workspaceagents/|wireguard|users/[^/]+/wireguard-clients)"
+)
+"""Beginnings of addresses that another process may have to answer, beside those of applications."""
 _OPENS_STREAMS = frozenset({"http", "relay", "apps"})
 """Duties of the processes that open carried streams."""
 _NUMBER = 4
@@ -55,21 +58,21 @@ def stream_mark(process: ThisProcess) -> str:
     return "" if process.is_alone else f"{instance_of(process.replica):0{_NUMBER}x}"
 
 
-def other_finder(process: ThisProcess, takes_app: Callable[[h11.Request], bool]) -> FindOther | None:
+def other_finder(process: ThisProcess) -> FindOther | None:
     """Return how the listener finds requests of other processes; None for the only process."""
     if process.is_alone:
         return None
 
-    def find(head: h11.Request, secure: bool) -> PassOn | None:
-        sibling = _sibling_for(process, head, secure, takes_app)
+    def find(head: h11.Request, secure: bool, is_app: bool) -> PassOn | None:
+        sibling = _sibling_for(process, head, secure, is_app)
         return None if sibling is None else _passing_to(sibling)
 
     return find
 
 
-def _sibling_for(
-    process: ThisProcess, head: h11.Request, secure: bool, takes_app: Callable[[h11.Request], bool]
-) -> Sibling | None:
+def _sibling_for(process: ThisProcess, head: h11.Request, secure: bool, is_app: bool) -> Sibling | None:
+    if not is_app and _ELSEWHERE.match(head.target) is None:
+        return None  # nearly every request, for the price of one expression
     path = head.target.partition(b"?")[0]
     if path.startswith(_STREAMS):
         return _stream_holder(process, path[len(_STREAMS) :][:_NUMBER])
@@ -80,7 +83,7 @@ def _sibling_for(
         return None if secure else process.holder_of("relay")
     if not process.has("wireguard") and _WIREGUARD.fullmatch(path):
         return process.holder_of("wireguard")  # only its gateway knows the state of clients
-    if not secure and not process.has("apps") and (_TERMINAL.fullmatch(path) or takes_app(head)):
+    if not secure and not process.has("apps") and (is_app or _TERMINAL.fullmatch(path)):
         return process.holder_of("apps")
     return None
 

@@ -33,6 +33,7 @@ ROUTES = (
     # path, over TLS, process; empty: this one
     ("/api/v2/users/me", False, ""),
     ("/derp", False, "relay"),
+    ("/derp?x=1", False, "relay"),
     ("/derp", True, ""),
     ("/derp/latency-check", False, ""),
     (f"/derp/streams/0002{'0' * 28}", False, "relay"),
@@ -69,23 +70,23 @@ def place_of(number: int = 0, *duties: str) -> ThisProcess:
 
 @pytest.mark.parametrize(("path", "secure", "process"), ROUTES)
 def test_request_goes_to_its_process(path: str, secure: bool, process: str) -> None:
-    found = sibling_for(place_of(), head(path), secure, takes_app)
+    found = sibling_for(place_of(), head(path), secure, takes_app(head(path)))
     assert (found.name if found is not None else "") == process
 
 
 @pytest.mark.parametrize("secure", [False, True])
 def test_relay_link_reaches_named_process(secure: bool) -> None:
     request = head("/derp", **{REPLICA_HEADER: str(instance_id(MACHINE, 1))})
-    found = sibling_for(place_of(), request, secure, takes_app)
+    found = sibling_for(place_of(), request, secure, is_app=False)
     assert found is SIBLINGS["api-2"]
     elsewhere = head("/derp", **{REPLICA_HEADER: str(uuid4())})
-    assert sibling_for(place_of(2, "relay"), elsewhere, secure, takes_app) is None
+    assert sibling_for(place_of(2, "relay"), elsewhere, secure, is_app=False) is None
 
 
 def test_absent_process_leaves_request_here() -> None:
     process = place_of()
     process.update([])
-    assert all(sibling_for(process, head(path), secure, takes_app) is None for path, secure, _ in ROUTES)
+    assert all(sibling_for(process, head(path), secure, takes_app(head(path))) is None for path, secure, _ in ROUTES)
 
 
 def test_stream_ids_name_their_process() -> None:
@@ -94,7 +95,7 @@ def test_stream_ids_name_their_process() -> None:
 
 
 def test_only_process_passes_nothing_on() -> None:
-    assert other_finder(ThisProcess(), takes_app) is None
+    assert other_finder(ThisProcess()) is None
 
 
 def naming(name: str) -> Any:
@@ -125,7 +126,9 @@ async def two_processes(folder: Path) -> AsyncIterator[tuple[ThisProcess, int]]:
     listener.setblocking(False)
     process = ThisProcess("api-1", instance_id(MACHINE, 0), frozenset({"http"}), 2)
     process.update([Sibling("edge", instance_id(MACHINE, 3), path, ("apps",))])
-    front = HttpServer(naming("front"), lambda _: False, no_links, find_other=other_finder(process, takes_app))
+    front = HttpServer(
+        naming("front"), lambda _: False, no_links, find_other=other_finder(process), is_exchange=takes_app
+    )
     edge = HttpServer(naming("edge"), lambda _: False, no_links)
     (tcp,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     stopping = trio.Event()
