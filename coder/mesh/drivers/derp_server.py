@@ -388,7 +388,7 @@ class DerpServer:
             dropped = queue.push(frame.source, 1, packet)
             self.counters.dropped_queue += dropped
             self.counters.dropped_disco += dropped * disco
-            targets[-1].wake.set()
+            self._ready[targets[-1]] = None
 
     def _notify_watchers(self, frame: bytes) -> None:
         for watcher in self._watchers:
@@ -413,10 +413,10 @@ class DerpServer:
                 with trio.move_on_after(WRITE_TIMEOUT) as timer:
                     if client.link is None:
                         await client.stream.send_all(frames)
-                    elif client.link.is_full or not client.link.write_now(frames):
-                        await client.link.drain()
+                    elif frames:
+                        await client.link.send_all(frames)
                     else:
-                        await trio.lowlevel.checkpoint()
+                        await client.link.drain()
                 if timer.cancelled_caught:
                     self.counters.slow_closed += 1
                     client.scope.cancel()

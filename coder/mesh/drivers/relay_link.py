@@ -1,4 +1,4 @@
-"""Socket of a relay's client with its TLS, read and written by system calls of our own.
+"""Socket of a relay connection with its TLS, read and written by system calls of our own.
 
 trio's streams cost a relay more than its packets do: a write of one TLS record is a turn of the event loop, two locks
 and four context managers. Here a reader of one client writes what it has read to the socket of another one at once.
@@ -107,6 +107,14 @@ class RelayLink:
             return True
         self._unsent = memoryview(data)[sent:]
         return False
+
+    async def send_all(self, data: bytes) -> None:
+        """Write everything, letting other tasks run. Raises OSError, trio.ClosedResourceError."""
+        await self.drain()
+        if self.write_now(data):
+            await trio.lowlevel.checkpoint()
+        else:
+            await self.drain()
 
     async def drain(self) -> None:
         """Wait until the socket has taken all bytes. Raises OSError, trio.ClosedResourceError."""
