@@ -1,7 +1,8 @@
 """The relay: forwards packets between nodes without a direct path.
 
-Lives here: serving a connection after its HTTP upgrade, closing it when its reader takes nothing (`_write`), and
-notices about clients that leave. derp_server_client.py has the queues of a client, in derp_server_queue.py's order;
+Lives here: serving a connection after its HTTP upgrade, writing to receivers at once (`_deliver`) or when their sockets
+are free again (`_write`, which closes connections that take nothing), and notices about clients that leave.
+derp_server_client.py has the queues of a client, in derp_server_queue.py's order;
 HTTP is the caller's; frames are `core/wire/derp.py`. The relay routes by public key and cannot read the packets. Obeys
 docs/protocol/derp.md, "What a relay does"; `tests/data/wire/derp.json` is the recorded conversation.
 """
