@@ -19,6 +19,7 @@ from coder.mesh.core.wire import derp, derp_info, derp_reader
 from coder.mesh.drivers.derp_client_queue import DerpSendQueue
 from coder.mesh.drivers.derp_regions import RelayRegions
 from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, MANY_FRAMES, FrameBuffer
+from coder.mesh.drivers.relay_link import RelayLink
 from coder.mesh.errors import RelayError
 
 READ_TIMEOUT = 120.0
@@ -209,9 +210,10 @@ class RelayConnection:
             self.wake.set()
             self._events.relay_connected(self.region, True)
             self.unanswered = 0.0
+            inbox.link = link = RelayLink.of(transport.stream)
             try:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._write, transport.stream)
+                    nursery.start_soon(self._write, transport.stream if link is None else link)
                     nursery.start_soon(self._stay_warm)
                     await self._read(inbox, shared)
                     nursery.cancel_scope.cancel()
@@ -227,7 +229,7 @@ class RelayConnection:
         if not self.is_restarting:
             self._regions.keepalive(self.region).on_cut(silence, now - began)
 
-    async def _write(self, stream: trio.abc.Stream) -> None:
+    async def _write(self, stream: trio.abc.Stream | RelayLink) -> None:
         while True:
             await self.wake.wait()
             self.wake = trio.Event()

@@ -1,7 +1,8 @@
 """The relay: forwards packets between nodes without a direct path.
 
-Lives here: serving a connection after its HTTP upgrade, closing it when its reader takes nothing (`_write`), and
-notices about clients that leave. derp_server_client.py has the queues of a client, in derp_server_queue.py's order;
+Lives here: serving a connection after its HTTP upgrade, writing to receivers at once (`_deliver`) or when their sockets
+are free again (`_write`, which closes connections that take nothing), and notices about clients that leave.
+derp_server_client.py has the queues of a client, in derp_server_queue.py's order;
 HTTP is the caller's; frames are `core/wire/derp.py`. The relay routes by public key and cannot read the packets. Obeys
 docs/protocol/derp.md, "What a relay does"; `tests/data/wire/derp.json` is the recorded conversation.
 """
@@ -38,6 +39,7 @@ from coder.mesh.drivers.framing import (
     limit_unsent,
 )
 from coder.mesh.drivers.pipe import pipe_pair
+from coder.mesh.drivers.relay_link import RelayLink
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
 
 LOGIN_TIMEOUT = 10.0
@@ -46,6 +48,8 @@ KEEPALIVE = 60.0
 KEEPALIVE_JITTER = 5.0
 BUSY_READ = 32 * 1024
 """Bytes read between two pauses."""
+DIRECT_RECEIVERS = 8
+"""Ours: receivers to whom a reader writes itself; if there are more, their writers do, so that its turn stays short."""
 MIN_RECIPIENTS = 1024
 """Ours: a sender's memory of its receivers is cleaned of old ones when it grows beyond this and the connected ones."""
 
@@ -87,6 +91,8 @@ class DerpServer:
         self._random = random_bytes
         self._unknown = UnknownClients(find_known) if find_known is not None else None
         self._turns = FrameTurns()
+        self._ready: dict[ConnectedClient, None] = {}
+        """Receivers of packets that the reader of now has queued."""
         self._clients: dict[bytes, list[ConnectedClient]] = {}
         """Connections by key; the last of a list is the one that wrote last, and receives."""
 
@@ -149,6 +155,7 @@ class DerpServer:
             with trio.move_on_after(LOGIN_TIMEOUT):
                 client = await self._log_in(stream, inbox, source, on_known)
             if client is not None:
+                client.link = inbox.link = RelayLink.of(stream)
                 await self._serve(client, inbox)
         except (WireError, CryptoError, trio.BrokenResourceError, trio.ClosedResourceError, OSError):
             pass  # the peer violated the protocol or left: only its connection ends
@@ -202,7 +209,10 @@ class DerpServer:
         buffer = inbox.buffer
         while True:
             limit = await self._turns.take()
-            used, spent, is_more = self._process_frames(client, buffer, limit)
+            try:
+                used, spent, is_more = self._process_frames(client, buffer, limit)
+            finally:
+                self._deliver()
             self._turns.spend(spent)
             del buffer[:used]
             client.bytes_in += used
@@ -233,9 +243,19 @@ class DerpServer:
         Returns (bytes used, frames counted, whether it stopped at the limit).
         """
         at, size, left = 0, len(buffer), limit
-        run_start = run_packets = 0
-        run_to = b""
+        run_start = run_packets = length = 0
+        run_to = head = new_head = b""
+        starts_with = buffer.startswith
         while left and size - at >= HEADER_SIZE:
+            if run_packets and starts_with(head, at) and not starts_with(DISCO_MAGIC, at + KEY_END):
+                # As the frame before: this loop sees every packet that is relayed.
+                end = at + HEADER_SIZE + length
+                if end > size:
+                    break
+                buffer[at : at + KEY_END] = new_head
+                run_packets += 1
+                at = end
+                continue
             kind, length = derp.HEADER.unpack_from(buffer, at)
             if length > MAX_PACKET_BODY:
                 raise WireError("frame_too_long")
@@ -244,32 +264,44 @@ class DerpServer:
                 break
             if kind == derp.SEND_PACKET and length >= 32:
                 to = bytes(buffer[at + HEADER_SIZE : at + KEY_END])
-                is_disco = buffer.startswith(DISCO_MAGIC, at + KEY_END)
+                is_disco = starts_with(DISCO_MAGIC, at + KEY_END)
                 if to != run_to or is_disco:
                     left -= 1
-                    self._forward(client, run_to, buffer[run_start:at], run_packets)
+                    self._forward(client, run_to, buffer, run_start, at, run_packets)
                     run_start, run_to, run_packets = at, to, 0
                 # SendPacket and RecvPacket differ in the type and in the key, so the bytes are reused.
-                buffer[at] = derp.RECV_PACKET
-                buffer[at + HEADER_SIZE : at + KEY_END] = client.key
+                head, new_head = (
+                    bytes(buffer[at : at + KEY_END]),
+                    derp.HEADER.pack(derp.RECV_PACKET, length) + client.key,
+                )
+                buffer[at : at + KEY_END] = new_head
                 run_packets += 1
                 if is_disco:
-                    self._forward(client, to, buffer[at:end], 1, disco=True)
+                    self._forward(client, to, buffer, at, end, 1, disco=True)
                     run_to, run_packets = b"", 0
             else:
                 left -= 1
-                self._forward(client, run_to, buffer[run_start:at], run_packets)
+                self._forward(client, run_to, buffer, run_start, at, run_packets)
                 run_to, run_packets = b"", 0
                 self._on_frame(client, kind, bytes(buffer[at + HEADER_SIZE : end]))
             at = end
-        self._forward(client, run_to, buffer[run_start:at], run_packets)
+        self._forward(client, run_to, buffer, run_start, at, run_packets)
         return at, limit - left, not left
 
     def _forward(
-        self, client: ConnectedClient, to: bytes, frames: bytearray, packets: int, *, disco: bool = False
+        self,
+        client: ConnectedClient,
+        to: bytes,
+        buffer: bytearray,
+        start: int,
+        end: int,
+        packets: int,
+        *,
+        disco: bool = False,
     ) -> None:
         if not packets:
             return
+        frames = bytes(memoryview(buffer)[start:end])
         counters = self.counters
         counters.received += packets
         counters.received_disco += packets * disco
@@ -281,7 +313,7 @@ class DerpServer:
         targets = self._clients.get(to)
         if targets is None:
             forward = self._elsewhere.get(to)
-            if forward is not None and forward(to, bytes(frames), packets):
+            if forward is not None and forward(to, frames, packets):
                 counters.forwarded_out += packets
                 return
             counters.dropped_unknown += packets
@@ -295,10 +327,10 @@ class DerpServer:
         if len(client.recipients) > 2 * len(self._clients) + MIN_RECIPIENTS:
             client.recipients &= self._clients.keys()
         queue = target.disco if disco else target.data
-        dropped = queue.push(client.key, packets, bytes(frames))
+        dropped = queue.push(client.key, packets, frames)
         counters.dropped_queue += dropped
         counters.dropped_disco += dropped * disco
-        target.wake.set()
+        self._ready[target] = None
         if target.data.is_crowded_by(client.key):
             client.busy = target
 
@@ -357,7 +389,7 @@ class DerpServer:
             dropped = queue.push(frame.source, 1, packet)
             self.counters.dropped_queue += dropped
             self.counters.dropped_disco += dropped * disco
-            targets[-1].wake.set()
+            self._ready[targets[-1]] = None
 
     def _notify_watchers(self, frame: bytes) -> None:
         for watcher in self._watchers:
@@ -374,21 +406,50 @@ class DerpServer:
                 client.put_control(derp.KeepAlive().encode())
                 keepalive_at = now + KEEPALIVE + random() * KEEPALIVE_JITTER
             while True:
-                packets, frames = client.take()
-                if not frames:
-                    break
+                packets, frames = 0, b""
+                if client.link is None or not client.link.is_full:
+                    packets, frames = client.take()
+                    if not frames:
+                        break
                 with trio.move_on_after(WRITE_TIMEOUT) as timer:
-                    await client.stream.send_all(frames)
+                    if client.link is None:
+                        await client.stream.send_all(frames)
+                    elif frames:
+                        await client.link.send_all(frames)
+                    else:
+                        await client.link.drain()
                 if timer.cancelled_caught:
                     self.counters.slow_closed += 1
                     client.scope.cancel()
                     return
-                client.wrote_at = trio.current_time()
-                if client.drained:
-                    client.drained.unpark_all()
-                self.counters.sent += packets
-                self.counters.bytes_sent += len(frames)
-                client.bytes_out += len(frames)
+                self._count_written(client, packets, len(frames))
+
+    def _deliver(self) -> None:
+        """Write what a reader has queued for few receivers at once; their writers do what remains."""
+        ready = self._ready
+        is_direct = len(ready) <= DIRECT_RECEIVERS
+        for client in ready:
+            if client.link is None or client.link.is_full or not is_direct:
+                client.wake.set()
+                continue
+            packets, frames = client.take()
+            try:
+                is_written = client.link.write_now(frames)
+            except OSError:
+                client.scope.cancel()  # it has left: the sender goes on
+                continue
+            self._count_written(client, packets, len(frames))
+            if not is_written or client.has_more:
+                client.wake.set()
+        ready.clear()
+
+    def _count_written(self, client: ConnectedClient, packets: int, size: int) -> None:
+        client.wrote_at = trio.current_time()
+        if client.drained:
+            client.drained.unpark_all()
+        self.counters.sent += packets
+        self.counters.bytes_sent += size
+        client.bytes_out += size
 
     def _remove(self, client: ConnectedClient) -> None:
         self._watchers.pop(client, None)

@@ -19,6 +19,7 @@ import trio
 
 from coder.mesh.core.crypto.keys import PublicKey
 from coder.mesh.drivers.derp_server_queue import FairQueue
+from coder.mesh.drivers.relay_link import RelayLink
 
 PAUSE = 0.05
 """Ours: seconds for which a sender that fills a receiver's queue is not read at a time, because other receivers of that
@@ -131,6 +132,7 @@ class ConnectedClient:
         "gone_tokens",
         "is_known",
         "key",
+        "link",
         "mesh",
         "on_known",
         "preferred",
@@ -154,6 +156,8 @@ class ConnectedClient:
     ) -> None:
         self.key = key
         self.stream = stream
+        self.link: RelayLink | None = None
+        """Once set, it is read and written in place of the stream."""
         self.mesh = mesh
         self.source = source
         """Where the connection comes from; None: from this process, or uncounted."""
@@ -197,6 +201,11 @@ class ConnectedClient:
                 size += len(frames)
                 parts.append(frames)
         return packets, b"".join(parts)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether frames wait."""
+        return bool(self.control or self.disco.packets or self.data.packets)
 
     def may_notify_gone(self, now: float) -> bool:
         """Spend one of the notices about absent peers: one a second, three in a burst."""

@@ -9,11 +9,15 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import trio
 
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.wire import derp, derp_reader
+
+if TYPE_CHECKING:
+    from coder.mesh.drivers.relay_link import RelayLink
 
 HEADER_SIZE = derp.HEADER.size
 KEY_END = HEADER_SIZE + 32
@@ -32,16 +36,20 @@ without a body is fifty thousand."""
 class FrameBuffer:
     """Unprocessed bytes of a connection."""
 
-    __slots__ = ("_frames", "_tls", "buffer", "stream")
+    __slots__ = ("_frames", "_tls", "buffer", "link", "stream")
 
     def __init__(self, stream: trio.abc.Stream, leftover: bytes) -> None:
         self.stream = stream
         self.buffer = bytearray(leftover)
         self._frames = 0
         self._tls = stream if isinstance(stream, trio.SSLStream) else None
+        self.link: RelayLink | None = None
+        """Once set, it is read in place of the stream."""
 
     async def more(self, limit: int = READ_SIZE) -> bool:
         """Read more; return False at the end of the stream."""
+        if self.link is not None:
+            return await self.link.read_into(self.buffer, limit)
         if self._tls is not None:
             return await self._more_records(self._tls, limit)
         data = await self.stream.receive_some(limit)

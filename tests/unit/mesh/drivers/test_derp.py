@@ -106,13 +106,13 @@ async def test_recorded_conversation(autojump_clock: trio.testing.MockClock) -> 
         nursery.cancel_scope.cancel()
 
 
-async def log_in(stream: PipeStream, key: PrivateKey, server: DerpServer) -> derp_reader.FrameReader:
+async def log_in(stream: trio.abc.Stream, key: PrivateKey, server: DerpServer) -> derp_reader.FrameReader:
     box = SharedBox(key, server.public_key)
     await stream.send_all(derp_info.seal_client_info(box, key.public, bytes(24), derp_info.ClientInfo()).encode())
     reader = derp_reader.FrameReader()
     kinds: list[int] = []
     while len(kinds) < 2:
-        kinds += [kind for kind, _ in reader.feed_untrusted(await stream.receive_some())]
+        kinds += [kind for kind, _ in reader.feed_untrusted(bytes(await stream.receive_some()))]
     assert kinds == [derp.SERVER_KEY, derp.SERVER_INFO]
     return reader
 
