@@ -40,7 +40,7 @@ class FromTheDatabase(Exception):  # noqa: N818 - as SQLAlchemy's, which carries
         (DatabaseAwayError(asyncpg.OutOfMemoryError()), 503, "The database has no memory left."),
         (DatabaseAwayError(asyncpg.TooManyConnectionsError()), 503, "The database accepts no more connections."),
         (DatabaseAwayError(asyncpg.LockNotAvailableError()), 503, "The database is busy with other work."),
-        (DatabaseAwayError(asyncpg.exceptions.IoError()), 503, "The database cannot read or write its disk."),
+        (DatabaseAwayError(asyncpg.exceptions.PostgresIOError()), 503, "The database cannot read or write its disk."),
         (Invalid("No."), 400, "No."),
     ],
 )

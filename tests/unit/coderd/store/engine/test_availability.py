@@ -97,7 +97,7 @@ def test_errors_distinguish_outage_and_refusal(error: Exception, away: bool) -> 
         (asyncpg.LockNotAvailableError(), "the database is busy with other work"),
         (asyncpg.SerializationError(), "the database is busy with other work"),
         (asyncpg.QueryCanceledError(), "the database is busy with other work"),
-        (asyncpg.exceptions.IoError(), "the database cannot read or write its disk"),
+        (asyncpg.exceptions.PostgresIOError(), "the database cannot read or write its disk"),
         (asyncpg.UniqueViolationError(), ""),
         (asyncpg.ConfigurationLimitExceededError(), ""),
     ],
