@@ -10,6 +10,7 @@ _MAX_PARTS = 4
 DATABASE_AWAY = "database_away"
 """Code of the error that the database does not answer: temporary, unlike every other failure of a request or call."""
 DATABASE_FULL = "database_full"
+DATABASE_BUSY = "database_busy"
 DATABASE_OUTAGES: Mapping[str, str] = MappingProxyType(
     {
         DATABASE_AWAY: "does not answer",
@@ -17,6 +18,8 @@ DATABASE_OUTAGES: Mapping[str, str] = MappingProxyType(
         "database_memory": "has no memory left",
         "database_connections": "accepts no more connections",
         "database_resources": "lacks a resource of its machine",
+        DATABASE_BUSY: "is busy with other work",
+        "database_disk": "cannot read or write its disk",
     }
 )
 """Codes of temporary failures of the database -> what it does, for users. A repetition of the work is expected."""

@@ -14,7 +14,7 @@ from coder.api.base import codec
 from coder.api.base.errors import Response as Envelope
 from coder.api.base.errors import ValidationError
 from coder.api.base.refusals import Conflict, Invalid, Refusal, Unavailable
-from coder.base.errors import DATABASE_FULL, DATABASE_OUTAGES, find_outage
+from coder.base.errors import DATABASE_FULL, DATABASE_OUTAGES, causes, find_outage
 from coder.base.log import STRANGERS_LINES, get_logger
 
 STATUS = {
@@ -72,6 +72,9 @@ def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]
     outage = find_outage(error)
     if outage and outage != DATABASE_FULL:  # the store logs it once
         text = f"The database {DATABASE_OUTAGES[outage]}."
+        if any(getattr(cause, "in_doubt", False) for cause in causes(error)):
+            # Without Retry-After: a client that repeats by itself might do it twice.
+            return envelope(Unavailable(text, "The change may have been made. Look before you try again."))
         return envelope(Unavailable(text, "Try again in a moment.", headers=[_SOON]))
     if outage or _is_full(error):
         _log.error("a request failed: a disk is full", error=error, where=_innermost_frames(error))

@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+import trio
+
+from coder.base.exception_groups import single_failure
 from coder.base.log import Logger
 from coder.coderd.loops.skeleton import run_loop
-from coder.coderd.services.notifications.notification_delivery import QUEUED, deliver_due, time_until_due
+from coder.coderd.services.notifications.notification_delivery import METHODS, QUEUED, deliver_due, time_until_due
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -17,13 +22,19 @@ FAILED_REST = 60.0
 
 
 async def run(ctx: Context) -> None:
-    """Run until cancelled."""
-    await run_loop(ctx, "notifications", turn, failed_rest=FAILED_REST, channel=QUEUED)
+    """Run until cancelled: each method by itself, so that one whose server hangs delays no other."""
+    with single_failure():
+        async with trio.open_nursery() as nursery:
+            for method in METHODS:
+                turn = functools.partial(_turn, (method,))
+                nursery.start_soon(
+                    functools.partial(run_loop, ctx, "notifications", turn, failed_rest=FAILED_REST, channel=QUEUED)
+                )
 
 
-async def turn(ctx: Context, log: Logger) -> float:
-    for outcome in await deliver_due(ctx):
+async def _turn(methods: Collection[str], ctx: Context, log: Logger) -> float:
+    for outcome in await deliver_due(ctx, methods):
         if outcome.reason:
             say = log.error if outcome.given_up else log.warn
             say("a message was not sent", id=outcome.message.id, reason=outcome.reason)
-    return (await time_until_due(ctx)).total_seconds()
+    return (await time_until_due(ctx, methods)).total_seconds()

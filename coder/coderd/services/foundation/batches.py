@@ -108,5 +108,7 @@ class Batch(Generic[Item, Result]):
 def _fail(batch: Sequence[_Waiting[Item, Result]], error: Exception) -> None:
     for waiting in batch:
         # Each task raises an exception of its own: a shared one would collect the traceback of every task.
-        own = DatabaseAwayError(error.reason) if isinstance(error, DatabaseAwayError) else error
+        own = (
+            DatabaseAwayError(error.reason, in_doubt=error.in_doubt) if isinstance(error, DatabaseAwayError) else error
+        )
         waiting.finish(Error(own))

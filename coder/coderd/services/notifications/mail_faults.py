@@ -18,7 +18,8 @@ LIMIT = 500
 
 def explain_mail_fault(error: OSError | smtplib.SMTPException | ValueError, config: ServerConfig) -> str:
     """Return one line for the log: what failed, and the setting to check if the cause is usually a setting."""
-    return _explain(error, config)[:LIMIT]
+    # A reply's control characters would act on the terminal of an administrator who reads the log.
+    return "".join(char if char.isprintable() else "\ufffd" for char in _explain(error, config)[:LIMIT])
 
 
 def _explain(error: Exception, config: ServerConfig) -> str:

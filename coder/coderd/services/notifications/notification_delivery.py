@@ -2,8 +2,8 @@
 
 Each message is leased before it is sent, for longer than one attempt takes, so that two replicas never send it
 concurrently. A replica that dies while sending leaves the message to be sent again (at least once). Email uses the
-standard library's client in a worker thread: one message a connection is plenty, and a thread can be abandoned when a
-server hangs.
+standard library's client in a worker thread: one message a connection is plenty. Each method has a queue of its own: a
+mail server that does not answer delays no inbox.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import smtplib
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.message import EmailMessage
@@ -31,6 +31,7 @@ from coder.base.json_types import JsonObject
 from coder.coderd.services.foundation.outgoing_requests import DOCUMENT
 from coder.coderd.services.notifications import notification_settings, web_push
 from coder.coderd.services.notifications.inbox import notify_followers
+from coder.coderd.services.notifications.mail_connection import BoundedSmtp, BoundedSmtps, MailConnection, leave
 from coder.coderd.services.notifications.mail_faults import explain_mail_fault
 from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.notifications.notifications import MessagePayload, MessageRow
@@ -68,14 +69,18 @@ class DeliveryOutcome:
     given_up: bool = False
 
 
-async def deliver_due(ctx: Context) -> list[DeliveryOutcome]:
-    """Send every due message, one at a time. Do nothing while an administrator has paused notifications."""
+METHODS = ("inbox", "smtp", "webhook")
+
+
+async def deliver_due(ctx: Context, methods: Collection[str] = METHODS) -> list[DeliveryOutcome]:
+    """Send every due message of these methods, one at a time. Do nothing while an administrator has paused
+    notifications."""
     outcomes: list[DeliveryOutcome] = []
     while not await ctx.db.read(notification_settings.is_paused):
         now = ctx.clock.now()
         # Longer than any attempt: the holder of an older lease has died.
         leased_until = now + max(ctx.config.notifications_lease_period, 2 * ctx.config.notifications_dispatch_timeout)
-        message = await ctx.db.run(store.lease, now, leased_until)
+        message = await ctx.db.run(store.lease, now, leased_until, methods)
         if message is None:
             break
         outcomes.append(await _attempt(ctx, message))
@@ -131,7 +136,13 @@ async def _send(ctx: Context, message: MessageRow) -> None:
     if message.method == "webhook":
         await _post(ctx.config, message, reader)
     else:
-        await trio.to_thread.run_sync(_mail, ctx.config, message, reader, ctx.clock.now(), abandon_on_cancel=True)
+        held = MailConnection()
+        try:
+            await trio.to_thread.run_sync(
+                _mail, ctx.config, message, reader, ctx.clock.now(), held, abandon_on_cancel=True
+            )
+        finally:  # otherwise an abandoned thread would wait as long as the server sends something
+            held.end()
 
 
 async def _push(ctx: Context, message: MessageRow) -> None:
@@ -201,12 +212,12 @@ def _sign_in(server: smtplib.SMTP, config: ServerConfig) -> None:
     server.auth("PLAIN", lambda challenge=None: f"{identity}\0{user}\0{password}")  # noqa: ARG005
 
 
-def _mail(config: ServerConfig, message: MessageRow, reader: UserRow, now: datetime) -> None:
+def _mail(config: ServerConfig, message: MessageRow, reader: UserRow, now: datetime, held: MailConnection) -> None:
     """Send an email, in a worker thread. Raises UndeliveredError."""
     if not config.email_from:
         raise UndeliveredError("'from' address not defined: set CODER_EMAIL_FROM")
     try:
-        with _connect(config) as server:
+        with contextlib.closing(_connect(config, held)) as server:
             if config.email_auth_username:
                 _sign_in(server, config)
             server.send_message(
@@ -214,6 +225,7 @@ def _mail(config: ServerConfig, message: MessageRow, reader: UserRow, now: datet
                 from_addr=parseaddr(config.email_from)[1],
                 to_addrs=[reader.email],
             )
+            leave(server)
     except (OSError, smtplib.SMTPException, ValueError) as error:
         raise UndeliveredError(explain_mail_fault(error, config)) from error
     except UndeliveredError:
@@ -221,16 +233,18 @@ def _mail(config: ServerConfig, message: MessageRow, reader: UserRow, now: datet
     except Exception as error:
         # The email package raises various errors for an odd address (AttributeError, IndexError, …).
         raise UndeliveredError(f"the email could not be built: {type(error).__name__}: {error}"[:500]) from error
+    finally:
+        held.end()
 
 
-def _connect(config: ServerConfig) -> smtplib.SMTP:
+def _connect(config: ServerConfig, held: MailConnection) -> smtplib.SMTP:
     host, port = read_endpoint(config.email_smarthost, default_port=SMTP_PORT)
     timeout = config.notifications_dispatch_timeout.total_seconds()
     hello = config.email_hello or "localhost"
     if config.email_force_tls:
-        return smtplib.SMTP_SSL(host, port, local_hostname=hello, timeout=timeout, context=_tls(config))
+        return BoundedSmtps(host, port, held=held, hello=hello, timeout=timeout, context=_tls(config))
     context = _tls(config) if config.email_tls_starttls else None
-    server = smtplib.SMTP(host, port, local_hostname=hello, timeout=timeout)
+    server = BoundedSmtp(host, port, held=held, hello=hello, timeout=timeout)
     if context is not None:
         try:
             server.starttls(context=context)
@@ -321,8 +335,8 @@ def _html(payload: MessagePayload, reader: UserRow) -> str:
     return f"<!doctype html><html><body><h1>{title}</h1><p>Hi {greeting},</p>{paragraphs}{links}</body></html>"
 
 
-async def time_until_due(ctx: Context) -> timedelta:
+async def time_until_due(ctx: Context, methods: Collection[str] = METHODS) -> timedelta:
     """Return the seconds until the next run of the loop; `QUEUED` wakes it earlier."""
     pause = max(ctx.config.notifications_fetch_interval, timedelta(seconds=1))
-    due = None if await ctx.db.read(notification_settings.is_paused) else await ctx.db.read(store.next_due)
+    due = None if await ctx.db.read(notification_settings.is_paused) else await ctx.db.read(store.next_due, methods)
     return pause if due is None else min(max(due - ctx.clock.now(), timedelta(seconds=1)), pause)

@@ -13,19 +13,20 @@ from types import MappingProxyType
 
 from asyncpg import InterfaceError, InternalClientError, PostgresError
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from coder.base.errors import DATABASE_AWAY, DATABASE_FULL, DATABASE_OUTAGES, CoderError
+from coder.base.errors import DATABASE_AWAY, DATABASE_BUSY, DATABASE_FULL, DATABASE_OUTAGES, CoderError
 from coder.base.log import LogValue, get_logger
 
 _log = get_logger("database")
 
 
-DRIVER_ERRORS = (OSError, DBAPIError, PostgresError, InterfaceError, InternalClientError)
+DRIVER_ERRORS = (OSError, DBAPIError, PostgresError, InterfaceError, InternalClientError, PoolTimeoutError)
 """Errors that work on a database raises when it is unavailable; `means_unavailable` excludes the ones with other
 meanings."""
-_BROKEN = (OSError, InterfaceError, InternalClientError)
+_BROKEN = (OSError, InterfaceError, InternalClientError, PoolTimeoutError)
 """Connecting failed (TimeoutError is an OSError), or the connection ended during an operation, which leaves the driver
-in an unknown state."""
+in an unknown state; or all connections wait for answers."""
 
 
 READ_ONLY = "25006"
@@ -38,16 +39,23 @@ SHORTAGES: Mapping[str, str] = MappingProxyType(
         "53100": DATABASE_FULL,
         "53200": "database_memory",
         "53300": "database_connections",
+        "40001": DATABASE_BUSY,
+        "40P01": DATABASE_BUSY,
+        "55P03": DATABASE_BUSY,
+        "57014": DATABASE_BUSY,
+        "58030": "database_disk",
     }
 )
 """SQLSTATE -> code of the failure. 53000 is, among others, a machine without free file descriptors. 53400, a limit of
-the configuration, is not temporary."""
+the configuration, is not temporary. 40001 and 40P01 are conflicts that outlasted the repetitions; 55P03 and 57014 come
+from `lock_timeout` and `statement_timeout`, which an administrator may set. 58030 is EIO."""
 SILENT_AFTER = 10.0
 """Seconds without an answer after which the database counts as away: it may be frozen, or the network drops packets."""
 _SHORTAGE_SHOWN = 60.0
 """Seconds for which a shortage counts after the last refusal: the work that it concerns may be rare."""
 _HINTS = MappingProxyType({DATABASE_FULL: "Ask the administrator to free some space."})
 _HINT = "Try again in a moment."
+_DOUBT = "The change may have been made: look before you try again."
 
 
 class DatabaseAwayError(CoderError):
@@ -57,10 +65,13 @@ class DatabaseAwayError(CoderError):
     the address of the database.
     """
 
-    def __init__(self, reason: Exception) -> None:
+    def __init__(self, reason: Exception, *, in_doubt: bool = False) -> None:
         code = shortage_of(reason) or DATABASE_AWAY
-        super().__init__(code, f"the database {DATABASE_OUTAGES[code]}", _HINTS.get(code, _HINT))
+        hint = _DOUBT if in_doubt else _HINTS.get(code, _HINT)
+        super().__init__(code, f"the database {DATABASE_OUTAGES[code]}", hint)
         self.reason = reason
+        self.in_doubt = in_doubt
+        """Whether the answer to the commit was lost, so that the changes may have been made."""
 
 
 class Availability:
@@ -140,7 +151,7 @@ def means_unavailable(error: Exception) -> bool:
     """Return whether the database was unavailable, rather than refused a statement.
 
     SQLSTATE class 08 is the connection; 57P01 to 57P03: it is shutting down, has crashed, is starting; 25006: it is a
-    standby.
+    standby. 57P05, 25P03 and 25P04: it closed the session after a timeout that an administrator set.
     """
     if isinstance(error, DBAPIError):
         return error.connection_invalidated or _is_state_of_absence(_sqlstate(error))
@@ -153,4 +164,4 @@ def means_unavailable(error: Exception) -> bool:
 
 
 def _is_state_of_absence(sqlstate: str) -> bool:
-    return sqlstate.startswith(("08", "57P01", "57P02", "57P03", READ_ONLY))
+    return sqlstate.startswith(("08", "57P01", "57P02", "57P03", "57P05", "25P03", "25P04", READ_ONLY))

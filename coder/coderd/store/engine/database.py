@@ -32,6 +32,7 @@ from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability, 
 from coder.coderd.store.engine.connection_string import parse_connection_string
 from coder.coderd.store.engine.listening import Listeners, PgListening, PgNotificationCounters
 from coder.coderd.store.engine.new_connections import Connector, prepare_connections
+from coder.coderd.store.engine.time_limit import extend, limited, watch_progress
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -204,24 +205,30 @@ class Database:
         """Generation of identities and permissions; it grows with every change, before the author of the change is
         notified."""
         watch_statements(self._engine.sync_engine)
+        watch_progress(self._engine.sync_engine)
         prepare_connections(self._engine.sync_engine, self.tcp_options, {**_SETTINGS, **self.session_settings})
 
     async def run(self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run one transaction: commit when `fn(tx, …)` returns, roll back when it raises or the caller is cancelled.
 
         A deadlock or a serialization failure runs `fn` again, so it must not keep state outside `tx`. Raises
-        DatabaseAwayError.
+        DatabaseAwayError; `in_doubt` tells whether the commit may have taken effect.
         """
+        progress = _Progress()
 
         async def unit() -> T:
-            async with self._engine.begin() as tx:
-                result = await fn(tx, *args, **kwargs)
-                wrote_identity = take_mark(tx.sync_connection)
-            if wrote_identity:
-                self.identity_generation += 1
+            progress.commits = wrote_identity = False
+            try:
+                async with self._engine.begin() as tx:
+                    result = await fn(tx, *args, **kwargs)
+                    wrote_identity = take_mark(tx.sync_connection)
+                    progress.commits = True
+                    extend()
+            finally:  # also without the answer to the commit, which may have taken effect
+                self.identity_generation += wrote_identity
             return result
 
-        return await self._cross(fn, unit)
+        return await self._cross(fn, unit, progress)
 
     @property
     def is_listening(self) -> bool:
@@ -245,21 +252,24 @@ class Database:
             async with self._readers.connect() as tx:
                 return await fn(tx, *args, **kwargs)
 
-        return await self._cross(fn, unit)
+        return await self._cross(fn, unit, _Progress())
 
     async def _cross(
-        self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], unit: Callable[[], Coroutine[None, None, T]]
+        self,
+        fn: Callable[Concatenate[Tx, P], Awaitable[T]],
+        unit: Callable[[], Coroutine[None, None, T]],
+        progress: _Progress,
     ) -> T:
         with contextlib.ExitStack() as surrounding:
             for observe in self.observers:
                 surrounding.enter_context(observe(getattr(fn, "__name__", "work")))
             try:
-                result = await self._thread.call(lambda: _retried(unit))
+                result = await self._thread.call(lambda: _retried(unit, progress))
             except DRIVER_ERRORS as error:
                 if not means_temporary(error):
                     raise
                 self.availability.failed(error)
-                raise DatabaseAwayError(error) from None
+                raise DatabaseAwayError(error, in_doubt=progress.is_in_doubt(error)) from None
         self.availability.answered()
         return result
 
@@ -298,16 +308,33 @@ async def let_others_run() -> None:
     await asyncio.sleep(0)
 
 
-async def _retried(unit: Callable[[], Coroutine[None, None, T]]) -> T:
-    for attempt in range(_RUN_TRIES):
-        try:
-            return await unit()
-        except DBAPIError as error:
-            again = getattr(error.orig, "sqlstate", None) in _RETRYABLE
-            # A pooled connection whose server is lost fails on first use; the pool then drops the rest.
-            again = again or (error.connection_invalidated and attempt == 0)
-            if not again or attempt == _RUN_TRIES - 1:
-                raise
+class _Progress:
+    """How far a unit of work has come."""
+
+    __slots__ = ("commits",)
+
+    def __init__(self) -> None:
+        self.commits = False
+        """Whether the transaction's end was sent."""
+
+    def is_in_doubt(self, error: Exception) -> bool:
+        """Return whether the transaction may have taken effect although it failed with this error: the answer to its
+        commit was lost. An answered refusal has rolled it back."""
+        return self.commits and (not isinstance(error, DBAPIError) or error.connection_invalidated)
+
+
+async def _retried(unit: Callable[[], Coroutine[None, None, T]], progress: _Progress) -> T:
+    async with limited():
+        for attempt in range(_RUN_TRIES):
+            try:
+                return await unit()
+            except DBAPIError as error:
+                again = getattr(error.orig, "sqlstate", None) in _RETRYABLE
+                # A pooled connection whose server is lost fails on first use; the pool then drops the rest.
+                again = again or (error.connection_invalidated and attempt == 0)
+                # A commit whose answer was lost may have taken effect: a repetition would write twice.
+                if not again or attempt == _RUN_TRIES - 1 or progress.is_in_doubt(error):
+                    raise
     raise AssertionError("unreachable")
 
 

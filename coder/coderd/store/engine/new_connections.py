@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import asyncpg
+from asyncpg import InterfaceError, InternalClientError
 from asyncpg.exceptions import TargetServerAttributeNotMatched
 from sqlalchemy import event
 
@@ -30,6 +31,7 @@ TCP_DEFAULTS: Mapping[str, int] = {
 """TCP options where the connection string has none: a host that vanished is noticed within 15 s. The kernel's own
 defaults take two hours for an idle connection, and a quarter of an hour for one that waits for an answer."""
 _WRITABLE = "read-write"
+_OUT_OF_STEP = ("in a manually started transaction", "another operation is in progress")
 
 _LEVEL = socket.IPPROTO_TCP
 _OPTIONS: Mapping[str, tuple[int, str]] = {
@@ -101,14 +103,19 @@ def prepare_connections(engine: Any, options: Mapping[str, int], settings: Mappi
 
     def on_error(context: Any) -> None:
         # The server became a standby: the pool reconnects, to the one that accepts writes.
-        if (
-            getattr(getattr(context.original_exception, "orig", context.original_exception), "sqlstate", "")
-            == READ_ONLY
-        ):
+        error = getattr(context.original_exception, "orig", context.original_exception)
+        if getattr(error, "sqlstate", "") == READ_ONLY or _is_out_of_step(error.__cause__):
             context.is_disconnect = True
 
     event.listen(engine, "connect", on_connect)
     event.listen(engine, "handle_error", on_error)
+
+
+def _is_out_of_step(error: BaseException | None) -> bool:
+    """Return whether the driver does not know the session's state, after answers that no PostgreSQL gives. Left in the
+    pool, the connection would fail every later unit of work."""
+    unknown = isinstance(error, InterfaceError) and any(text in str(error) for text in _OUT_OF_STEP)
+    return unknown or isinstance(error, InternalClientError)
 
 
 def set_tcp_options(connection: Any, options: Mapping[str, int]) -> None:

@@ -71,11 +71,12 @@ async def insert_message(tx: Tx, row: MessageRow) -> None:
     await tx.execute(insert(notification_messages).values(**values))
 
 
-async def lease(tx: Tx, now: datetime, until: datetime) -> MessageRow | None:
-    """Lease the oldest due message; no other process gets it before `until`."""
+async def lease(tx: Tx, now: datetime, until: datetime, methods: Collection[str]) -> MessageRow | None:
+    """Lease the oldest due message of these methods; no other process gets it before `until`."""
     due = (
         select(notification_messages.c.id)
         .where(notification_messages.c.status == "pending", notification_messages.c.next_try_at <= now)
+        .where(notification_messages.c.method.in_(methods))
         .order_by(notification_messages.c.created_at, notification_messages.c.id)
         .limit(1)
         .with_for_update(skip_locked=True)
@@ -103,9 +104,10 @@ async def settle(
     await tx.execute(update(table).where(*leased_row).values(**values))
 
 
-async def next_due(tx: Tx) -> datetime | None:
-    """Return when the next message is due."""
-    statement = select(func.min(notification_messages.c.next_try_at)).where(notification_messages.c.status == "pending")
+async def next_due(tx: Tx, methods: Collection[str]) -> datetime | None:
+    """Return when the next message of these methods is due."""
+    waits = (notification_messages.c.status == "pending", notification_messages.c.method.in_(methods))
+    statement = select(func.min(notification_messages.c.next_try_at)).where(*waits)
     row: datetime | None = (await tx.execute(statement)).scalar_one_or_none()
     return row
 

@@ -39,6 +39,8 @@ class FromTheDatabase(Exception):  # noqa: N818 - as SQLAlchemy's, which carries
         (DatabaseAwayError(asyncpg.DiskFullError()), 507, "The server has no room left on its disk."),
         (DatabaseAwayError(asyncpg.OutOfMemoryError()), 503, "The database has no memory left."),
         (DatabaseAwayError(asyncpg.TooManyConnectionsError()), 503, "The database accepts no more connections."),
+        (DatabaseAwayError(asyncpg.LockNotAvailableError()), 503, "The database is busy with other work."),
+        (DatabaseAwayError(asyncpg.exceptions.PostgresIOError()), 503, "The database cannot read or write its disk."),
         (Invalid("No."), 400, "No."),
     ],
 )
@@ -49,6 +51,12 @@ def test_each_fault_has_its_status(error: Exception, status: int, message: str) 
         content = json.loads(body)
         assert (found, content["message"]) == (status, message)
         assert "x" not in content.get("detail", "").split()
+
+
+def test_doubtful_change_is_not_to_be_repeated_blindly() -> None:
+    status, body, headers = envelope_of(DatabaseAwayError(ConnectionResetError(), in_doubt=True))
+    assert (status, headers) == (503, [])
+    assert "may have been made" in json.loads(body)["detail"]
 
 
 @pytest.mark.parametrize(("state", "level"), [("23503", "error"), ("23505", "warn"), ("23502", "error")])

@@ -21,6 +21,7 @@ from coder.base.secret import Secret
 from coder.coderd import app
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.notifications import notification_delivery as delivery
+from coder.coderd.services.notifications.mail_connection import MailConnection
 from coder.coderd.services.notifications.mail_faults import explain_mail_fault
 from coder.coderd.store.notifications.notifications import MessagePayload, MessageRow
 from coder.coderd.store.people.users import UserRow
@@ -38,7 +39,7 @@ SIGNED_IN = {"email_auth_username": "post", "email_auth_password": Secret("pw")}
 def send(address: str, **settings: Any) -> None:
     """Send one e-mail. Raises UndeliveredError."""
     values: dict[str, Any] = {"email_smarthost": address, "email_from": "coder@b.c", **settings}
-    delivery._mail(ServerConfig(**values), MESSAGE, CARLA, NOW)
+    delivery._mail(ServerConfig(**values), MESSAGE, CARLA, NOW, MailConnection())
 
 
 def test_mail_server_observations(tmp_path: Path) -> None:

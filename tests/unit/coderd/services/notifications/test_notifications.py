@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import ssl
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from coder.base.clock import FakeClock
 from coder.base.config import Inputs
 from coder.base.secret import Secret
 from coder.coderd.config.reading import server_config
+from coder.coderd.services.notifications.mail_connection import MailConnection
 from coder.coderd.services.notifications.notification_delivery import _connect, deliver_due
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.notifications import inbox as inbox_store
@@ -171,10 +173,15 @@ async def test_mail_tls_server_name(tmp_path: Path) -> None:
             "CODER_EMAIL_TLS_CERTKEYFILE": key,
         }
         config = server_config(Inputs(env=env), tmp_path)
-        with _connect(config) as server:
+        held = MailConnection()
+        with contextlib.closing(_connect(config, held)) as server:
             assert server.noop()[0] == 250
-        with pytest.raises(ssl.SSLCertVerificationError), _connect(replace(config, email_tls_server_name="")):
+        with (
+            pytest.raises(ssl.SSLCertVerificationError),
+            _connect(replace(config, email_tls_server_name=""), MailConnection()),
+        ):
             pass
+        held.end()
     assert box.mails == []
 
 
