@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from asyncssh.process import SSHServerProcess
     from asyncssh.sftp import SFTPServerHandler
 
-MAX_CHANNELS = 4096
+MAX_CHANNELS = 1024
 "Open channels of a connection (ours), sessions and forwarded connections together. OpenSSH has 10 sessions."
 MAX_LISTENERS = 256
 "Ports and sockets (ours) that a connection makes the agent listen on."
