@@ -12,6 +12,9 @@ P = TypeVar("P", bound=asyncio.Protocol)
 
 HIGH_WATER = 1 << 20
 "Bytes queued for sending before asyncssh is asked to pause; our own choice: one second at 8 Mbit/s."
+MAX_UNSENT = 16 << 20
+"""Bytes queued for sending (ours) beyond which nothing more is read: replies of a peer that does not read them. Data of
+channels stops at HIGH_WATER, so a peer that reads never meets it."""
 READ_SIZE = 256 << 10
 PIECE = 32 << 10
 "Bytes asyncssh gets per call: it processes every packet of them, a thousand empty ones, before it yields."
@@ -31,6 +34,9 @@ class StreamTransport(asyncio.Transport):
         self._read_wake.set()
         self._closing = False
         self._writing_paused = False
+        self._room = trio.Event()
+        self._room.set()
+        "Set while less than MAX_UNSENT is queued."
         self._more_taken = False
         "More data of the same read is about to be given to the protocol."
         self._scope = trio.CancelScope()
@@ -51,6 +57,8 @@ class StreamTransport(asyncio.Transport):
         self._chunks.append(bytes(data))
         self._size += len(data)
         self._write_wake.set()
+        if self._size > MAX_UNSENT and self._room.is_set():
+            self._room = trio.Event()
         if self._size > HIGH_WATER and not self._writing_paused:
             self._writing_paused = True
             self._peer().pause_writing()
@@ -118,6 +126,7 @@ class StreamTransport(asyncio.Transport):
         try:
             while True:
                 await self._read_wake.wait()
+                await self._room.wait()
                 data = bytes(await self._stream.receive_some(READ_SIZE))
                 if not data:
                     break
@@ -127,6 +136,7 @@ class StreamTransport(asyncio.Transport):
                     self._peer().data_received(data[:size])
                     if data := data[size:]:
                         await self._read_wake.wait()
+                        await self._room.wait()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self._scope.cancel()
             return
@@ -173,6 +183,8 @@ class StreamTransport(asyncio.Transport):
             await trio.lowlevel.checkpoint()
 
     def _resume(self) -> None:
+        if self._size <= HIGH_WATER:
+            self._room.set()
         if self._writing_paused and self._size <= HIGH_WATER // 2:
             self._writing_paused = False
             self._peer().resume_writing()

@@ -9,6 +9,7 @@ import trio
 from trio_asyncio import aio_as_trio
 
 from coder.agent.ssh import child_wait
+from coder.agent.ssh.limits import install_limits, may_listen
 from coder.agent.ssh.negotiation import (
     accept_empty_user,
     accept_non_utf8_commands,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 log = get_logger("agent.ssh")
 child_wait.install()
 accept_non_utf8_commands()
+install_limits()
 
 ENCRYPTION = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes256-ctr", "aes192-ctr", "aes128-ctr")
 SLOW_ENCRYPTION = "chacha20-poly1305@openssh.com"
@@ -115,6 +117,7 @@ class _Policy(asyncssh.SSHServer):
         self._state = state
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._connection = conn
         prefer_fast_ciphers(conn)
         accept_empty_user(conn)
         announce_kex_guess2(conn)
@@ -126,7 +129,7 @@ class _Policy(asyncssh.SSHServer):
         return not self._state.block_local_forwarding
 
     def server_requested(self, listen_host: str, listen_port: int) -> bool:
-        return not self._state.block_reverse_forwarding
+        return may_listen(self._connection) and not self._state.block_reverse_forwarding
 
     def unix_connection_requested(self, dest_path: str) -> bool:
         return not self._state.block_local_forwarding
@@ -135,4 +138,4 @@ class _Policy(asyncssh.SSHServer):
         # asyncio prints a path that no socket can have to standard error, whatever characters it contains.
         size = len(listen_path.encode("utf-8", "surrogateescape"))
         is_possible = 0 < size <= _MAX_SOCKET_PATH and listen_path.isprintable()
-        return is_possible and not self._state.block_reverse_forwarding
+        return is_possible and may_listen(self._connection) and not self._state.block_reverse_forwarding

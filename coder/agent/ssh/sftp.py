@@ -22,6 +22,7 @@ import trio
 from trio_asyncio import trio_as_aio
 
 from coder.agent.platform import system
+from coder.agent.ssh.limits import limit_sftp
 from coder.agent.ssh.negotiation import accept_long_writes
 from coder.agent.state import AgentState
 from coder.agent.workspace.files import NO_WAIT, workdir
@@ -425,4 +426,5 @@ def _entry(name: bytes, read_attributes: Callable[[], os.stat_result]) -> Iterat
 
 
 accept_long_writes()
+limit_sftp()
 adapt_library()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import trio
 
-from coder.agent.disk import on_disk
+from coder.agent.disk import DISK_TIMEOUT, on_disk
 from coder.agent.platform import system
 from coder.agent.upgrade.folder import ensure_private
 from coder.agent.upgrade.handover import FORMAT
@@ -24,6 +24,10 @@ FIRST_START_TIMEOUT = 120.0
 """Seconds (ours) for `version` of a program that unpacks itself at its first start, on a slow machine."""
 SIGNATURE_TIMEOUT = 60.0
 """Seconds (ours) for gpgv."""
+MAX_OUTPUT = 1 << 20
+"""Bytes of a program's output (ours) that are read; a good program's answers have less than one kilobyte."""
+_PIPE_GRACE = 1.0
+"Seconds until the output of a program that has exited is complete."
 _FOREIGN_ERRNOS = frozenset({errno.ENOEXEC, getattr(errno, "EBADARCH", errno.ENOEXEC)})
 "errno values for a program of another platform."
 _FOREIGN_STATUS = 126
@@ -88,27 +92,63 @@ def _failed(code: int, reason: str) -> CoderError:
 
 
 async def _run(argv: list[str], seconds: float) -> tuple[int, str]:
-    """Return exit status and output of a command. Raises UpgradeNotNowError when it cannot be started now or does not
-    exit."""
+    """Return exit status and output of a command. Raises UpgradeNotNowError when it cannot be started now, does not
+    exit, or prints without end."""
     try:
-        with trio.fail_after(seconds):
-            done = await trio.run_process(
-                argv,
-                stdin=subprocess.DEVNULL,
-                capture_stdout=True,
-                stderr=subprocess.STDOUT,
-                check=False,
-                # Run this program itself, not a running command server; and leave no command server behind.
-                env=child_env({"CODER_NO_COMMAND_SERVER": "1"}),
-                **system.START,
-            )
+        process = await trio.lowlevel.open_process(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            # Run this program itself, not a running command server; and leave no command server behind.
+            env=child_env({"CODER_NO_COMMAND_SERVER": "1"}),
+            **system.START,
+        )
     except OSError as error:
         if error.errno in _FOREIGN_ERRNOS:
             return _FOREIGN_STATUS, f"{argv[0]}: {error.strerror}"
         raise UpgradeNotNowError(f"{argv[0]} cannot be started: {error.strerror}") from error
+    output = bytearray()
+    try:
+        with trio.fail_after(seconds):
+            await _read_until_exit(process, output)
     except trio.TooSlowError as error:
         raise UpgradeNotNowError(f"{argv[0]} did not finish within {seconds:g} s") from error
-    return done.returncode, done.stdout.decode("utf-8", "replace")
+    finally:
+        await _end(process)
+    if len(output) > MAX_OUTPUT:
+        raise UpgradeNotNowError(f"{argv[0]} printed more than {MAX_OUTPUT >> 20} MiB")
+    assert process.returncode is not None  # noqa: S101 - it was waited for
+    return process.returncode, output.decode("utf-8", "replace")
+
+
+async def _read_until_exit(process: trio.Process, output: bytearray) -> None:
+    """Read until the program's exit, or more than MAX_OUTPUT bytes. Programs that it left behind may hold its output
+    open: they get `_PIPE_GRACE` seconds."""
+    pipe = process.stdout
+    assert pipe is not None  # noqa: S101 - requested
+    async with trio.open_nursery() as nursery:
+
+        async def close_after_exit() -> None:
+            await process.wait()
+            await trio.sleep(_PIPE_GRACE)
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(close_after_exit)
+        while len(output) <= MAX_OUTPUT and (chunk := await pipe.receive_some()):
+            output += chunk
+        if len(output) <= MAX_OUTPUT:
+            await process.wait()
+        nursery.cancel_scope.cancel()
+
+
+async def _end(process: trio.Process) -> None:
+    """Kill the program with everything that it started in its group, and wait for its exit, even when cancelled."""
+    with trio.CancelScope(deadline=trio.current_time() + DISK_TIMEOUT, shield=True):
+        system.kill_group(process.pid, system.KILL)
+        await process.wait()
+        if process.stdout is not None:
+            await process.stdout.aclose()
 
 
 def _last_line(text: str) -> str:

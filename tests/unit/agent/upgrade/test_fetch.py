@@ -104,6 +104,7 @@ PASSING: dict[str, tuple[Shelf, str]] = {
     "too large": (Shelf(b"#!/bin/sh\n" * 100), "larger than"),
     "another version": (Shelf(GOOD.replace(b"v9.0.0", b"v8.0.0")), "it is v8.0.0, and the server is v9.0.0"),
     "too slow": (Shelf(b"#!/bin/sh\nexec sleep 60\n"), "did not finish within 1 s"),
+    "endless output": (Shelf(b"#!/bin/sh\nexec yes\n"), "printed more than 1 MiB"),
     "killed": (Shelf(b"#!/bin/sh\nkill -KILL $$\n"), "does not run here: status -9"),
     "killed below a shell": (Shelf(b"#!/bin/sh\nexit 137\n"), "does not run here: status 137"),
     "no room to unpack": (Shelf(b"#!/bin/sh\necho no space >&2; exit 127\n"), "does not run here: no space"),
@@ -121,6 +122,34 @@ async def test_unfit_programs_are_rejected(what: str, tmp_path: Path, monkeypatc
     with pytest.raises(kind, match=reason):
         await fetched(shelf, tmp_path / "upgrade")
     assert not [one for one in (tmp_path / "upgrade").glob("*") if one.suffix == ".part"]
+
+
+LEFT_BEHIND = {
+    "exits": b"%s & " + GOOD.split(b"\n", 1)[1],
+    "hangs": b"%s &\nwait\n",
+    "prints without end": b"%s &\nexec yes\n",
+}
+"""Programs that start another one, which holds their output open."""
+
+
+def _runs(pid: str) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+@pytest.mark.parametrize("what", LEFT_BEHIND)
+async def test_checked_program_leaves_no_process(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    note = tmp_path / "note"
+    other = f"sh -c 'echo $$ >>{note}; exec sleep 300'".encode()
+    monkeypatch.setattr(checks, "FIRST_START_TIMEOUT", 1.0 if what == "hangs" else 60.0)
+    monkeypatch.setattr(checks, "_PIPE_GRACE", 0.1)
+    shelf = Shelf(b"#!/bin/sh\n" + LEFT_BEHIND[what].replace(b"%s", other))
+    with trio.fail_after(20), suppress(UpgradeNotNowError):
+        await fetched(shelf, tmp_path / "upgrade")
+    with trio.fail_after(10):
+        while not note.exists() or any(map(_runs, note.read_text().split())):
+            await trio.sleep(0.01)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
