@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 _PARAMETER = 'data "coder_parameter" "p" {\n  name = "p"\n  default = %s\n}\n'
 _LOCALS = 'locals {\n%s\n}\ndata "coder_parameter" "p" {\n  name = "p"\n  default = tostring(local.x)\n}\n'
 
@@ -293,3 +295,49 @@ DOCUMENTS: dict[str, str] = {
 }
 TEMPLATES: dict[str, str] = {f"expression: {name}": _PARAMETER % text for name, text in EXPRESSIONS.items()}
 TEMPLATES |= {f"document: {name}": text for name, text in DOCUMENTS.items()}
+
+
+def _parameter(default: object) -> str:
+    return json.dumps({"data": {"coder_parameter": {"p": {"name": "p", "default": default}}}})
+
+
+JSON_DOCUMENTS: dict[str, str] = {
+    "lists, 100,000 deep": '{"locals": {"x": ' + "[" * 100000 + "]" * 100000 + "}}",
+    "lists, 60 deep": '{"locals": {"x": ' + "[" * 60 + "]" * 60 + "}}",
+    "objects, 5,000 deep": '{"locals": ' * 5000 + "1" + "}" * 5000,
+    "blocks, 60 deep": '{"data": {"a": {"b": ' + '{"content": ' * 60 + "{}" + "}" * 63,
+    "no object": "[1]",
+    "a block that is text": '{"data": "x"}',
+    "a block without its labels": '{"data": {"a": [[]]}}',
+    "5,000 digits": '{"locals": {"x": ' + "9" * 5000 + "}}",
+    "a large exponent": '{"locals": {"x": 1e999999999}}',
+    "words that are no JSON": '{"locals": {"x": [NaN, Infinity, -Infinity]}}',
+    "a key twice": '{"locals": {"x": 1, "x": 2}}',
+    "a lone surrogate": '{"locals": {"x": "\\ud800", "\\udfff": 1}}',
+    "a NUL": '{"locals": {"x": "\\u0000"}}',
+    "a byte order mark": "\ufeff{}",
+    "a key that is an expression": '{"locals": {"x": {"${range(1000000000)}": 1}}}',
+    "a key that ends its line": '{"locals": {"x = 1\\n y": 1}}',
+    "a label that ends its line": '{"data": {"a\\" {}\\n": {"b": {}}}}',
+    "a type that ends its line": '{"variable": {"a": {"type": "string\\n}\\nlocals {\\n x = 1"}}}',
+    "a default that is a template": '{"variable": {"a": {"default": "${range(1000000000)}"}}}',
+    "an interpolation without an end": _parameter("${"),
+    "30,000 interpolations without an end": _parameter("${" * 30000),
+    "30,000 quoted interpolations": _parameter('${"' * 30000),
+    "20,000 interpolations": _parameter("${1}" * 20000),
+    "5,000 interpolations in each other": _parameter('${"' * 5000 + '"}' * 5000),
+    "closing braces only": _parameter("${" + "}" * 60000),
+    "escapes only": _parameter("$${%%{" * 10000),
+    "directives": _parameter("%{ for x in range(1000000000) }x%{ endfor }"),
+    "a directive without an end": _parameter("%{ if true }" * 5000),
+    "20,000 blocks": json.dumps({"resource": {"a": {f"b{n}": {} for n in range(20000)}}}),
+    "20,000 blocks in a list": json.dumps({"resource": {"a": {"b": [{}] * 20000}}}),
+    "30,000 attributes": json.dumps({"locals": {f"a{n}": 1 for n in range(30000)}}),
+    "5,000 options": json.dumps(
+        {"data": {"coder_parameter": {"p": {"name": "p", "option": [{"name": "a", "value": "a"}] * 5000}}}}
+    ),
+}
+JSON_TEMPLATES: dict[str, str] = {
+    f"expression: {name}": _parameter(f"${{{text}}}") for name, text in EXPRESSIONS.items()
+}
+JSON_TEMPLATES |= {f"document: {name}": text for name, text in JSON_DOCUMENTS.items()}

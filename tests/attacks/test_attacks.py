@@ -15,7 +15,7 @@ from coder.coderd.services.foundation.sandbox import TooMuchWorkError
 from coder.provisionerd.terraform import template
 from tests.attacks import content_tries, handover_tries, http_tries, stream_tries, tls_tries
 from tests.attacks.local_judge import CONTROL, local_run, local_tries
-from tests.attacks.sandbox_tries import TEMPLATES
+from tests.attacks.sandbox_tries import JSON_TEMPLATES, TEMPLATES
 from tests.attacks.target import Judge, attacked
 from tests.attacks.tries import Carrier, WireTry
 from tests.unit.coderd.services.foundation.test_sandbox import BASE, MORE, SHOWN, documents, opened
@@ -26,6 +26,8 @@ AS_UPSTREAM = {"field: 1,000 notification preferences"}
 """Refused with the original's status 500."""
 MOST_READING = 5.0
 """Seconds of CPU time: ten times what the largest takes, and half of what a heartbeat may be late."""
+FILES = (("main.tf", TEMPLATES), ("main.tf.json", JSON_TEMPLATES))
+SYNTAXES = ("native", "json")
 EVERY = 40
 """One of so many tries is in the sample."""
 
@@ -62,22 +64,24 @@ def test_no_try_disturbs_another_user(processes: int, carrier: Carrier, tmp_path
 
 
 @pytest.mark.soak
-async def test_no_template_leaves_the_sandbox() -> None:
-    await _evaluate(dict(TEMPLATES))
+@pytest.mark.parametrize(("file", "templates"), FILES, ids=SYNTAXES)
+async def test_no_template_leaves_the_sandbox(file: str, templates: dict[str, str]) -> None:
+    await _evaluate(file, dict(templates))
 
 
 async def test_sample_of_templates_stays_in_sandbox() -> None:
-    await _evaluate(dict(list(TEMPLATES.items())[::EVERY]))
+    for file, templates in FILES:
+        await _evaluate(file, dict(list(templates.items())[::EVERY]))
 
 
-async def _evaluate(templates: dict[str, str]) -> None:
+async def _evaluate(file: str, templates: dict[str, str]) -> None:
     """Each gets a result or a refusal that blames the text; the plain template after it gets its result."""
     plain = documents("plain", {"main.tf": SHOWN % '"graz"'})
     async with opened() as box:
         for name, content in templates.items():
             for call in ("form", "version"):
                 try:
-                    result = await box.call(call, {**BASE, **MORE[call]}, documents(name, {"main.tf": content}))
+                    result = await box.call(call, {**BASE, **MORE[call]}, documents(name, {file: content}))
                 except TooMuchWorkError as error:
                     assert "more" in error.message, name
                 else:
@@ -87,10 +91,12 @@ async def _evaluate(templates: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("every", [EVERY, pytest.param(1, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("file", ["main.tf", "main.tf.json"])
-def test_templates_are_read_by_daemons(file: str, every: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("file", "templates"), [("main.tf", TEMPLATES), ("main.tf.json", JSON_TEMPLATES)], ids=SYNTAXES
+)
+def test_templates_are_read_by_daemons(file: str, templates: dict[str, str], every: int, tmp_path: Path) -> None:
     """A built-in daemon reads them in a process of the server: a template or one error, in bounded time."""
-    for number, (name, content) in enumerate(list(TEMPLATES.items())[::every]):
+    for number, (name, content) in enumerate(list(templates.items())[::every]):
         folder = tmp_path / str(number)
         folder.mkdir()
         (folder / file).write_text(content)
