@@ -97,7 +97,7 @@ def test_every_try_of_peer_at_agent(place: Place, judge: Judge, group: str) -> N
 
     judge.group(f"peer: {group}", len(tries), attack)
     print(f"| {group} | real agent | {len(tries)} | {judge.rows[-1][2]:.1f} |")
-    assert judge.findings == []
+    assert judge.take_findings() == []
 
 
 @pytest.mark.parametrize("process", ["agent", "edge", "relay", "api-1"])
@@ -117,4 +117,4 @@ def test_every_try_of_stranger_at_udp_ports(place: Place, judge: Judge, process:
 
     judge.group(f"stranger at UDP: {process}", len(tries) * len(ports), attack)
     print(f"| stranger | real {process}, {len(ports)} ports | {len(tries) * len(ports)} | {judge.rows[-1][2]:.1f} |")
-    assert judge.findings == []
+    assert judge.take_findings() == []

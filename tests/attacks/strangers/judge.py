@@ -112,6 +112,11 @@ class Judge:
     def state(self) -> dict[str, Snapshot]:
         return {name: Snapshot.of(pid) for name, pid in self.place.pids().items()}
 
+    def take_findings(self) -> list[str]:
+        """Return the findings since the last call. Tests share a judge; each fails by its own findings."""
+        taken, self.findings = self.findings, []
+        return taken
+
     def group(self, name: str, tries: int, attack: Callable[[], None]) -> None:
         """Run one group and judge it."""
         self.measure_undisturbed()

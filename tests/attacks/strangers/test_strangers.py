@@ -10,7 +10,8 @@ import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import trio
@@ -156,7 +157,14 @@ def judge(place: Place) -> Judge:
 
 def judged(judge: Judge, process: str, group: str, tries: int) -> None:
     print(f"| {judge.place.shape.name} | {process} | {group} | {tries} | {judge.rows[-1][2]:.1f} |")
-    assert judge.findings == []
+    assert judge.take_findings() == []
+
+
+def test_finding_fails_one_test(tmp_path: Path) -> None:
+    judge = Judge(cast(Any, SimpleNamespace(server=SimpleNamespace(folder=tmp_path))), {})
+    judge.findings.append("the victim waited")
+    assert judge.take_findings() == ["the victim waited"]
+    assert judge.take_findings() == []
 
 
 @pytest.mark.soak
