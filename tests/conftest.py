@@ -6,6 +6,7 @@ are long on purpose.
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import signal
@@ -73,6 +74,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         elif item.get_closest_marker("trio"):
             item.add_marker(pytest.mark.trio(run=hang_guard.run), append=False)  # the first one says what runs a test
     items.sort(key=lambda item: places.get(item.path.name, len(LONG)))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Print no stacks of a soak test that takes long: printing those of running threads can crash the process."""
+    if item.get_closest_marker("soak"):
+        faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_collection_finish() -> None:
