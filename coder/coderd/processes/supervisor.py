@@ -48,7 +48,6 @@ STOP_TIMEOUT = 60.0
 RETIRE_TIMEOUT = 3600.0
 """Seconds for the jobs of built-in daemons, after a successor of their process has started."""
 KEEPER_STOP_TIMEOUT = KEEPER_STALL = 60.0
-"""The same for the keeper. A standing one harms only once PostgreSQL ends, so a slow one gets more time."""
 STEADY = 60.0
 """Seconds after which a process counts as started, and a next loss is replaced at once."""
 FIRST_REST, LONGEST_REST = 1.0, 15.0
@@ -136,9 +135,7 @@ class Supervisor:
         self._announce(f"\nView the Web UI: {first.access_url if first is not None else ''}")
 
     def _load(self) -> None:
-        """Load what all processes use, so that they share its memory. The cache of attributes is emptied, because each
-        name that a process replaces in it would copy the page of that name; collected is what was loaded here, as the
-        command's modules are frozen already."""
+        """Load what all processes use, so that they share its memory. The cache of attributes would copy pages."""
         self._preload()
         self._application = prepare_application(self._config)
         sys._clear_type_cache()

@@ -104,7 +104,7 @@ class SimulatedDatabase(engine.Database):
             channel, payloads = parameters
             self._notices += [(channel, text) for text in (payloads if isinstance(payloads, list) else [payloads])]
 
-    async def _cross(self, fn: Any, unit: Callable[[], Coroutine[None, None, Any]]) -> Any:
+    async def _cross(self, fn: Any, unit: Callable[[], Coroutine[None, None, Any]], progress: engine._Progress) -> Any:
         await trio.lowlevel.checkpoint()
         if self.is_dead:
             raise DeadError
@@ -113,7 +113,7 @@ class SimulatedDatabase(engine.Database):
             self.availability.failed(error)
             raise DatabaseAwayError(error)
         self._notices.clear()
-        result = self._loop.run_until_complete(engine._retried(unit))
+        result = self._loop.run_until_complete(engine._retried(unit, progress))
         self.availability.answered()
         for channel, payload in self._notices:
             self._server.publish(channel, payload)

@@ -23,7 +23,7 @@ from coder.base.clock import FakeClock, SystemClock
 from coder.coderd.services.access import new_keys
 from coder.coderd.services.foundation import object_limits
 from coder.coderd.services.foundation.object_limits import LIMITS, ObjectLimit
-from coder.coderd.services.notifications.notification_delivery import deliver_due
+from coder.coderd.services.notifications.notification_delivery import METHODS, deliver_due
 from coder.coderd.services.templates import files
 from coder.coderd.services.workspaces import port_shares
 from coder.coderd.store.access import keys as key_store
@@ -439,7 +439,7 @@ async def test_inbox_drops_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
         async def delivered() -> bool:
             # The server's own loop may be delivering an older message.
             await deliver_due(world.ctx)
-            return await world.ctx.db.read(message_store.next_due) is None
+            return await world.ctx.db.read(message_store.next_due, METHODS) is None
 
         with trio.fail_after(60):
             while not await delivered():

@@ -61,7 +61,7 @@ async def test_lease_and_purge_happen_once() -> None:
         db = world.ctx.db
         row = MessageRow(UUID(int=1), TEST, UUID(world.user_id), "webhook", {}, (), 0, now)
         await db.run(notifications.insert_message, row)
-        leased = await at_once(lambda: db.run(notifications.lease, now, soon))
+        leased = await at_once(lambda: db.run(notifications.lease, now, soon, {"webhook"}))
         assert sum(message is not None for message in leased) == 1
 
         async def purge_twice(tx: Any) -> tuple[Any, Any]:

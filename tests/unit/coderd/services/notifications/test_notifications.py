@@ -280,11 +280,11 @@ async def test_expired_lease_is_ignored() -> None:
         for number in range(2):
             row = MessageRow(UUID(int=number), TEST, UUID(world.user_id), "webhook", {}, (), 0, now)
             await db.run(store.insert_message, row)
-        first = await db.run(store.lease, now, soon)
-        second = await db.run(store.lease, now, soon)
+        first = await db.run(store.lease, now, soon, {"webhook"})
+        second = await db.run(store.lease, now, soon, {"webhook"})
         assert first and second and (first.id.int, second.id.int) == (0, 1)
-        assert await db.run(store.lease, now, soon) is None
-        again = await db.run(store.lease, soon, soon + timedelta(minutes=1))
+        assert await db.run(store.lease, now, soon, {"webhook"}) is None
+        again = await db.run(store.lease, soon, soon + timedelta(minutes=1), {"webhook"})
         assert again and (again.id, again.attempts) == (first.id, 2)
         await db.run(store.settle, first, "failed", "too late", soon)
         assert (await db.read(_states)).count((2, "pending", "")) == 1
