@@ -84,6 +84,7 @@ WHO_MAY_IMPORT = {
     # import-linter sees whole external packages only, and follows chains; this is about the line that says "import"
     "asyncio": (
         "coder/coderd/store/engine/database.py",
+        "coder/coderd/store/engine/sessions.py",
         "coder/agent/agent.py",
         "coder/agent/platform/posix.py",
         *SSH_CORNERS,

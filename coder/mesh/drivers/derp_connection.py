@@ -18,8 +18,7 @@ from coder.mesh.core.paths.relays import IDLE_CLOSE
 from coder.mesh.core.wire import derp, derp_info, derp_reader
 from coder.mesh.drivers.derp_client_queue import DerpSendQueue
 from coder.mesh.drivers.derp_regions import RelayRegions
-from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, MANY_FRAMES, FrameBuffer
-from coder.mesh.drivers.relay_link import RelayLink
+from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, MANY_FRAMES, FrameBuffer, RelayLink
 from coder.mesh.errors import RelayError
 
 READ_TIMEOUT = 120.0

@@ -36,10 +36,10 @@ from coder.mesh.drivers.framing import (
     MAX_PACKET_BODY,
     READ_SIZE,
     FrameBuffer,
+    RelayLink,
     limit_unsent,
 )
 from coder.mesh.drivers.pipe import pipe_pair
-from coder.mesh.drivers.relay_link import RelayLink
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
 
 LOGIN_TIMEOUT = 10.0

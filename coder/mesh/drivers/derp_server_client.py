@@ -19,7 +19,7 @@ import trio
 
 from coder.mesh.core.crypto.keys import PublicKey
 from coder.mesh.drivers.derp_server_queue import FairQueue
-from coder.mesh.drivers.relay_link import RelayLink
+from coder.mesh.drivers.framing import RelayLink
 
 PAUSE = 0.05
 """Ours: seconds for which a sender that fills a receiver's queue is not read at a time, because other receivers of that

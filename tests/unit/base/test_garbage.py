@@ -108,7 +108,7 @@ def _survive(sweeps: Sweeps, times: int) -> None:
         sweeps.after("stop", MIDDLE)
 
 
-def test_sweep_is_due_by_time_only_when_enough_survived() -> None:
+def test_sweep_is_due_when_enough_survived_long_enough() -> None:
     sweeps = Sweeps(0.0)
     _survive(sweeps, ENOUGH - 1)
     assert not sweeps.is_due(SWEEP_EVERY * 1000)

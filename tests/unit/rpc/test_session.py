@@ -513,7 +513,7 @@ async def test_session_end_cancels_stalled_handlers() -> None:
             await served.wait()
 
 
-async def test_functions_are_called_at_the_end_of_a_session() -> None:
+async def test_end_of_a_session_calls_functions() -> None:
     calls: list[str] = []
     left, right = trio.testing.memory_stream_pair()
     async with mux.open_mux(left, client=True) as here, mux.open_mux(right, client=False):

@@ -32,7 +32,7 @@ from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability, 
 from coder.coderd.store.engine.connection_string import parse_connection_string
 from coder.coderd.store.engine.listening import Listeners, PgListening, PgNotificationCounters
 from coder.coderd.store.engine.new_connections import Connector, prepare_connections
-from coder.coderd.store.engine.time_limit import extend, limited, watch_progress
+from coder.coderd.store.engine.sessions import extend, limited, watch_progress
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -1,19 +1,29 @@
-"""Check of database sessions: a connection pooler that shares them by the transaction is refused."""
+"""Database sessions: a connection pooler that shares them by the transaction is refused, and work has a longest time.
+
+TCP notices a host that vanished (`TCP_DEFAULTS`). A proxy, a pooler or a frozen server keeps the connection alive and
+never answers: without a limit here the work would hold its connection, and its caller, forever.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 
 from asyncpg.exceptions import (
     DuplicatePreparedStatementError,
     InvalidSQLStatementNameError,
     PostgresError,
 )
+from sqlalchemy import event
 
 from coder.base.errors import CoderError
 from coder.coderd.store.engine.new_connections import Connector
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 _TIMEOUT = 10.0
 """Seconds to connect for the check, to a single host."""
@@ -62,3 +72,31 @@ async def _connect(stack: contextlib.AsyncExitStack, options: Mapping[str, Any])
     connection: Any = await Connector()(**options)
     stack.callback(connection.terminate)
     return connection
+
+
+ANSWER_TIMEOUT = 60.0
+"""Seconds for a connection and the first statement, and for each statement after it. Locks are waited for, and a busy
+machine takes some of them. Afterwards the connection is closed."""
+
+_running: ContextVar[asyncio.Timeout | None] = ContextVar("database_time_limit", default=None)
+"""The limit of the unit of work, each of which is a task of its own."""
+
+
+@contextlib.asynccontextmanager
+async def limited() -> AsyncIterator[None]:
+    """Raise TimeoutError when the block waits for the database for too long."""
+    async with asyncio.timeout(ANSWER_TIMEOUT) as limit:
+        _running.set(limit)
+        yield
+
+
+def extend() -> None:
+    """Begin the time of the next statement."""
+    limit = _running.get()
+    if limit is not None and not limit.expired():
+        limit.reschedule(asyncio.get_running_loop().time() + ANSWER_TIMEOUT)
+
+
+def watch_progress(engine: Engine) -> None:
+    """Begin the time anew with each statement."""
+    event.listen(engine, "before_cursor_execute", lambda *_statement: extend())

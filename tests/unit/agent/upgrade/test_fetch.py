@@ -145,9 +145,9 @@ async def test_checked_program_leaves_no_process(what: str, tmp_path: Path, monk
     monkeypatch.setattr(checks, "FIRST_START_TIMEOUT", 1.0 if what == "hangs" else 60.0)
     monkeypatch.setattr(checks, "_PIPE_GRACE", 0.1)
     shelf = Shelf(b"#!/bin/sh\n" + LEFT_BEHIND[what].replace(b"%s", other))
-    with trio.fail_after(20), suppress(UpgradeNotNowError):
+    with trio.fail_after(60), suppress(UpgradeNotNowError):
         await fetched(shelf, tmp_path / "upgrade")
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while not note.exists() or any(map(_runs, note.read_text().split())):
             await trio.sleep(0.01)
 

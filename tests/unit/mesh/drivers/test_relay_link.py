@@ -12,9 +12,8 @@ import pytest
 import trio
 import trio.testing
 
-from coder.mesh.drivers.framing import READ_SIZE, RECORD_SIZE
+from coder.mesh.drivers.framing import READ_SIZE, RECORD_SIZE, RelayLink
 from coder.mesh.drivers.pipe import pipe_pair
-from coder.mesh.drivers.relay_link import RelayLink
 from tests.kit.stand_ins.certificates import Authority
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="trio's own streams are used there")

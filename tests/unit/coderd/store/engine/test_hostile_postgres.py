@@ -14,7 +14,7 @@ import pytest
 import trio
 from sqlalchemy import text
 
-from coder.coderd.store.engine import time_limit
+from coder.coderd.store.engine import sessions
 from coder.coderd.store.engine.availability import DatabaseAwayError
 from coder.coderd.store.engine.database import Database, Tx, open_database
 from tests.kit.server.postgres_server import fresh_database
@@ -69,7 +69,7 @@ SILENCES: Mapping[str, Act] = {
 class Try:
     name: str
     fault: Fault
-    seconds: float = time_limit.ANSWER_TIMEOUT
+    seconds: float = sessions.ANSWER_TIMEOUT
 
 
 MOMENTS: Mapping[str, tuple[bytes, Moment]] = {
@@ -121,14 +121,14 @@ async def one_try(proxy: HostilePostgres, database: Database, number: int, kind:
         await database.call(database.engine.dispose)
     proxy.inject(kind.fault)
     failure: Exception | None = None
-    time_limit_before, time_limit.ANSWER_TIMEOUT = time_limit.ANSWER_TIMEOUT, kind.seconds
+    time_limit_before, sessions.ANSWER_TIMEOUT = sessions.ANSWER_TIMEOUT, kind.seconds
     try:
         if await database.run(work, number) != [1, 2, 3]:
             return f"{kind.name}: wrong rows"
     except Exception as error:
         failure = error
     finally:
-        time_limit.ANSWER_TIMEOUT = time_limit_before
+        sessions.ANSWER_TIMEOUT = time_limit_before
     if not proxy.taken.is_set() and kind.seconds == time_limit_before:
         return f"{kind.name}: the fault did not happen"
     proxy.next = None
@@ -179,7 +179,7 @@ async def test_silent_database_holds_work_for_a_while(monkeypatch: pytest.Monkey
     ):
         await database.run(make_table)
         proxy.inject(Fault(b"the read", Moment.ANSWER, silent))
-        monkeypatch.setattr(time_limit, "ANSWER_TIMEOUT", 0.2)
+        monkeypatch.setattr(sessions, "ANSWER_TIMEOUT", 0.2)
         with pytest.raises(DatabaseAwayError), trio.fail_after(60):
             await database.run(work, 1)
         monkeypatch.undo()
