@@ -6,10 +6,11 @@ variable, a listener or a file is refused; a client whose requests pile up unans
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVarTuple, cast
 
+from coder.base.files.private_files import open_private
 from coder.net.ssh_library import asyncssh
 
 if TYPE_CHECKING:
@@ -174,14 +175,14 @@ def _keep_cookies_private() -> None:
     """
     from asyncssh import x11
 
-    def open_private(path: str, mode: str) -> IO[bytes]:
+    def open_file(path: str, mode: str) -> IO[bytes]:
         return cast("IO[bytes]", open(path, mode, opener=_private))
 
-    vars(x11)["open"] = open_private
+    vars(x11)["open"] = open_file
 
 
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    return open_private(Path(path), flags)
 
 
 def _limit_notices(kind: type[SSHServerProcess[bytes]]) -> None:

@@ -26,13 +26,13 @@ async def run(ctx: Context) -> None:
     with single_failure():
         async with trio.open_nursery() as nursery:
             for method in METHODS:
-                turn = functools.partial(_turn, (method,))
+                own_turn = functools.partial(turn, (method,))
                 nursery.start_soon(
-                    functools.partial(run_loop, ctx, "notifications", turn, failed_rest=FAILED_REST, channel=QUEUED)
+                    functools.partial(run_loop, ctx, "notifications", own_turn, failed_rest=FAILED_REST, channel=QUEUED)
                 )
 
 
-async def _turn(methods: Collection[str], ctx: Context, log: Logger) -> float:
+async def turn(methods: Collection[str], ctx: Context, log: Logger) -> float:
     for outcome in await deliver_due(ctx, methods):
         if outcome.reason:
             say = log.error if outcome.given_up else log.warn

@@ -87,7 +87,10 @@ async def limited() -> AsyncIterator[None]:
     """Raise TimeoutError when the block waits for the database for too long."""
     async with asyncio.timeout(ANSWER_TIMEOUT) as limit:
         _running.set(limit)
-        yield
+        try:
+            yield
+        finally:
+            _running.set(None)  # it refers to the task, which has this context: only the collector would free the two
 
 
 def extend() -> None:

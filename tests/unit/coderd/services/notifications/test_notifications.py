@@ -173,15 +173,13 @@ async def test_mail_tls_server_name(tmp_path: Path) -> None:
             "CODER_EMAIL_TLS_CERTKEYFILE": key,
         }
         config = server_config(Inputs(env=env), tmp_path)
-        held = MailConnection()
+        held, refused = MailConnection(), MailConnection()
         with contextlib.closing(_connect(config, held)) as server:
             assert server.noop()[0] == 250
-        with (
-            pytest.raises(ssl.SSLCertVerificationError),
-            _connect(replace(config, email_tls_server_name=""), MailConnection()),
-        ):
-            pass
+        with pytest.raises(ssl.SSLCertVerificationError):
+            _connect(replace(config, email_tls_server_name=""), refused)
         held.end()
+        refused.end()
     assert box.mails == []
 
 
