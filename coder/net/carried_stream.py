@@ -7,22 +7,34 @@ Lives here: the headers both sides use, the buffer of bytes not yet acknowledged
 `POST <path of the link>` with `Coder-Carry: <protocol>` opens, `GET /derp/streams/<id>` transfers bytes down (as a
 stream, or as long polls when a middlebox holds answers back), `POST` to the same path transfers bytes up. Every request
 names its start offset, so an interrupted one is simply repeated: nothing is lost or duplicated.
+
+It is dearer for the server than an upgrade. A busy server answers upgrades late, because agents wait there in order: it
+must not turn its clients to carried streams, which would keep it busy (`may_be_stripped`).
 """
 
 from __future__ import annotations
 
+import base64
 import math
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing
+from dataclasses import replace
 
 import trio
 
-from coder.net.errors import HttpError, NetError
-from coder.net.http1 import Headers, HttpClient
+from coder.base.errors import CoderError
+from coder.net.errors import HttpError, NetError, UnansweredUpgrade
+from coder.net.http1 import Headers, HttpClient, upgrade
 from coder.net.masking import masked
 from coder.net.policy import DialPolicy
 
+PLAIN_TIMEOUT = 2.0
+"""Seconds in which a server answers a small request if only upgrades to it are lost. A busy server takes longer."""
+_PLAIN_LIMIT = 64 << 10
+_ANY_STATUS = tuple(range(200, 600))
+_RELAY_PATH = "/derp"
+"""Every server upgrades requests for its relay, of strangers, too, and nothing waits for a turn there."""
 CARRY = "Coder-Carry"
 "Header of the opening request: the protocol that would have been the target of the upgrade."
 CARRIER = "Coder-Carrier"
@@ -320,3 +332,39 @@ async def connect_carried(
     if len(ident) != 32 or not ident.isalnum():
         raise NetError("protocol", f"{masked(policy.url)} does not carry streams over plain requests")
     return CarriedStream(policy, ident), dict(answer.headers)
+
+
+async def may_be_stripped(policy: DialPolicy, refused: HttpError | NetError, protocol: str = "websocket") -> bool:
+    """Return whether a middlebox may have broken an upgrade to a protocol: worth a try without one.
+
+    An upgrade without an answer proves nothing: the server may be busy. It counts if a plain request is answered
+    meanwhile, and an upgrade that is cheap for the server is not. The same holds for a connection that was closed in
+    place of an answer, as by a server that stops.
+    """
+    if isinstance(refused, HttpError):
+        return refused.status == 426 or not refused.is_enveloped
+    if isinstance(refused, UnansweredUpgrade):
+        return await _answers_plain_requests(policy) and not await _answers_upgrades(policy, protocol)
+    return refused.code == "protocol" and not await _answers_upgrades(policy, protocol)
+
+
+async def _answers_plain_requests(policy: DialPolicy) -> bool:
+    try:
+        async with HttpClient(replace(policy, token=None)) as client:
+            await client.request("GET", "/latency-check", expect=_ANY_STATUS, timeout=PLAIN_TIMEOUT, limit=_PLAIN_LIMIT)
+    except (CoderError, OSError, trio.BrokenResourceError):
+        return False
+    return True
+
+
+async def _answers_upgrades(policy: DialPolicy, protocol: str) -> bool:
+    fields = [("Upgrade", protocol), ("Connection", "Upgrade")]
+    if protocol == "websocket":
+        key = base64.b64encode(secrets.token_bytes(16)).decode()
+        fields += [("Sec-WebSocket-Version", "13"), ("Sec-WebSocket-Key", key), ("Sec-WebSocket-Protocol", "derp")]
+    try:
+        stream, answer, _ = await upgrade(replace(policy, token=None), _RELAY_PATH, fields, PLAIN_TIMEOUT)
+    except (CoderError, OSError, trio.BrokenResourceError):
+        return False
+    await trio.aclose_forcefully(stream)
+    return answer.get("upgrade", "").lower() == protocol.lower()

@@ -10,18 +10,16 @@ import base64
 import hashlib
 import secrets
 from collections.abc import Iterable
-from dataclasses import replace
 
 import trio
 from wsproto.connection import Connection, ConnectionState, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessage
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
-from coder.base.errors import CoderError
 from coder.base.retry import wait_answer
 from coder.base.threads import QuickLock
 from coder.net.bounded_http import PIECES
-from coder.net.errors import HttpError, NetError, UnansweredUpgrade
+from coder.net.errors import HttpError, NetError
 from coder.net.http1 import UPGRADE_TIMEOUT, Headers, upgrade
 from coder.net.masking import masked
 from coder.net.policy import DialPolicy
@@ -31,10 +29,6 @@ from coder.net.websocket_frames import FrameSplitter, encode_binary
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 section 1.3
 CLOSE_TIMEOUT = 2.0
 "Seconds we wait for the peer's close frame; a dead peer must not hold a shutdown."
-PLAIN_TIMEOUT = 2.0
-"""Seconds in which a server answers a small request if only upgrades to it are lost. A busy server takes longer."""
-_PLAIN_LIMIT = 64 << 10
-_ANY_STATUS = tuple(range(200, 600))
 MAX_FRAMES = 10_000
 """Frames of one message: no known sender uses more, and empty ones cost as much as others. Go's library, which cuts at
 4 KiB, gets forty megabytes through."""
@@ -385,6 +379,8 @@ async def connect_websocket(
     try:
         return await _upgraded(policy, path, headers, offered, max_message)
     except (HttpError, NetError) as refused:
+        from coder.net.carried_stream import may_be_stripped
+
         if not carry or not await may_be_stripped(policy, refused):
             raise
         try:
@@ -398,30 +394,6 @@ async def connect_websocket(
             raise refused from None
         learned.record_stripped(origin, trio.current_time())
         return socket
-
-
-async def may_be_stripped(policy: DialPolicy, refused: HttpError | NetError) -> bool:
-    """Return whether a middlebox may have broken an upgrade: worth a try without one.
-
-    An upgrade without an answer proves nothing: the server may be busy, and a second, dearer attempt of all its clients
-    would keep it so. It counts if a plain request is answered meanwhile.
-    """
-    if isinstance(refused, HttpError):
-        return refused.status == 426 or not refused.is_enveloped
-    if isinstance(refused, UnansweredUpgrade):
-        return await _answers_plain_requests(policy)
-    return refused.code == "protocol"
-
-
-async def _answers_plain_requests(policy: DialPolicy) -> bool:
-    from coder.net.http1 import HttpClient
-
-    try:
-        async with HttpClient(replace(policy, token=None)) as client:
-            await client.request("GET", "/latency-check", expect=_ANY_STATUS, timeout=PLAIN_TIMEOUT, limit=_PLAIN_LIMIT)
-    except (CoderError, OSError, trio.BrokenResourceError):
-        return False
-    return True
 
 
 async def _upgraded(

@@ -18,10 +18,10 @@ from coder.mesh.errors import RelayError
 from coder.mesh.relay import DerpTransport
 from coder.net.errors import HttpError, NetError
 from coder.net.policy import DialPolicy
-from coder.net.websocket import may_be_stripped
 
 UPGRADE, WEBSOCKET, STREAM = "upgrade", "websocket", "stream"
 TRANSPORTS = (UPGRADE, WEBSOCKET, STREAM)
+_PROTOCOLS = {UPGRADE: "DERP", WEBSOCKET: "websocket"}
 TRANSPORT_TIMEOUT = 4.0
 """Seconds a transport has for its answer, and after that for the relay's first bytes: some proxies agree to an upgrade
 and then pass nothing. Two transports take less than the ten seconds of a connection attempt."""
@@ -116,7 +116,9 @@ class RelayDialer:
                 return await self._websocket(policy, reason)
             return await self._stream(policy, reason)
         except (HttpError, NetError) as error:
-            if kind != STREAM and await may_be_stripped(policy, error):
+            from coder.net.carried_stream import may_be_stripped
+
+            if kind != STREAM and await may_be_stripped(policy, error, _PROTOCOLS[kind]):
                 raise _RelayTransportRefused(_describe_failure(kind, error)) from error
             raise
 

@@ -11,7 +11,7 @@ import trio
 
 from coder.mesh.derp_map import DerpNode, DerpRegion
 from coder.mesh.errors import RelayError
-from coder.net import http1, websocket
+from coder.net import carried_stream, http1, websocket
 from coder.net.errors import UnansweredUpgrade
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
@@ -20,10 +20,10 @@ from coder.tailnet.relay import RelayDialer
 
 
 class SilentServer:
-    """Answers no upgrade, and other requests only if `answers_plain`."""
+    """Answers no upgrade but, if `is_busy`, one to the relay; and other requests only if `answers_plain`."""
 
-    def __init__(self, answers_plain: bool) -> None:
-        self.answers_plain = answers_plain
+    def __init__(self, answers_plain: bool, *, is_busy: bool = False) -> None:
+        self.answers_plain, self.is_busy = answers_plain, is_busy
         self.requests: list[str] = []
 
     async def serve(self, stream: trio.SocketStream) -> None:
@@ -37,12 +37,15 @@ class SilentServer:
             if self.answers_plain and b"upgrade:" not in head.lower():
                 await stream.send_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
                 return
+            if self.is_busy and head.startswith(b"GET /derp "):
+                answer = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+                await stream.send_all(answer)
             await trio.sleep_forever()
 
 
 @contextlib.asynccontextmanager
-async def _server(answers_plain: bool) -> AsyncIterator[tuple[SilentServer, int]]:
-    server = SilentServer(answers_plain)
+async def _server(answers_plain: bool, *, is_busy: bool = False) -> AsyncIterator[tuple[SilentServer, int]]:
+    server = SilentServer(answers_plain, is_busy=is_busy)
     async with trio.open_nursery() as nursery:
         listeners: Any = await nursery.start(trio.serve_tcp, server.serve, 0)
         yield server, listeners[0].socket.getsockname()[1]
@@ -53,7 +56,7 @@ async def _server(answers_plain: bool) -> AsyncIterator[tuple[SilentServer, int]
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     upgrade: Callable[..., Any] = http1.upgrade
     monkeypatch.setattr(websocket, "upgrade", lambda policy, path, fields, *_: upgrade(policy, path, fields, 0.2))
-    monkeypatch.setattr(websocket, "PLAIN_TIMEOUT", 0.2)
+    monkeypatch.setattr(carried_stream, "PLAIN_TIMEOUT", 0.2)
     monkeypatch.setattr(relay, "TRANSPORT_TIMEOUT", 0.2)
 
 
@@ -63,7 +66,16 @@ async def test_websocket_is_carried_past_middleboxes_only(answers_plain: bool, i
         with trio.fail_after(60), pytest.raises(UnansweredUpgrade):
             await connect_websocket(DialPolicy(f"http://127.0.0.1:{port}", proxies={}), "/link")
         assert server.requests[:2] == ["GET /link", "GET /latency-check"]
-        assert bool(server.requests[2:]) == answers_plain, "a busy server gets no dearer attempt"
+        assert server.requests[2:] == (["GET /derp", "POST /link"] if answers_plain else [])
+
+
+async def test_busy_server_gets_no_dearer_attempt(impatient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers what is cheap, and lets agents wait."""
+    monkeypatch.setattr(carried_stream, "PLAIN_TIMEOUT", 60.0)
+    async with _server(answers_plain=True, is_busy=True) as (server, port):
+        with trio.fail_after(60), pytest.raises(UnansweredUpgrade):
+            await connect_websocket(DialPolicy(f"http://127.0.0.1:{port}", proxies={}), "/link")
+        assert server.requests == ["GET /link", "GET /latency-check", "GET /derp"]
 
 
 @pytest.mark.parametrize("answers_plain", [False, True])
