@@ -238,10 +238,17 @@ def _shown(name: str, value: LogValue) -> str | int | float | bool | None:
         causes = explain_error(value, with_hint=False).removeprefix(value.message)
         return _without_logins(f"{type(value).__name__}: {value}{causes}")
     if isinstance(value, BaseException):
-        return _without_logins(f"{type(value).__name__}: {value}")
+        return _without_logins(f"{type(value).__name__}: {_text_of(value)}")
     if isinstance(value, int | float | bool) or value is None:
         return value
     return _without_logins(str(value))
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # a driver's error that reads a message it was not given
+        return repr(error.args)
 
 
 def _without_logins(text: str) -> str:

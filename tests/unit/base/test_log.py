@@ -55,6 +55,14 @@ def test_error_group_names_members() -> None:
     assert json.loads(out.getvalue())["error"] == "OSError: no file; ValueError: no number"
 
 
+def test_error_without_its_text_is_shown() -> None:
+    class DriverError(Exception):
+        def __str__(self) -> str:
+            return str(self.args[0])
+
+    assert log._shown("error", DriverError()) == "DriverError: ()"
+
+
 def test_causes_of_an_error_are_shown() -> None:
     written = io.StringIO()
     with log.also(log.human_sink(written)):

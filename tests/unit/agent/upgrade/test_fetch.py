@@ -124,10 +124,11 @@ async def test_unfit_programs_are_rejected(what: str, tmp_path: Path, monkeypatc
     assert not [one for one in (tmp_path / "upgrade").glob("*") if one.suffix == ".part"]
 
 
+_IS_NOTED = b"until test -s %note; do sleep 0.01; done\n"
 LEFT_BEHIND = {
-    "exits": b"%s & " + GOOD.split(b"\n", 1)[1],
+    "exits": b"%s &\n" + _IS_NOTED + GOOD.split(b"\n", 1)[1],
     "hangs": b"%s &\nwait\n",
-    "prints without end": b"%s &\nexec yes\n",
+    "prints without end": b"%s &\n" + _IS_NOTED + b"exec yes\n",
 }
 """Programs that start another one, which holds their output open."""
 
@@ -144,11 +145,14 @@ async def test_checked_program_leaves_no_process(what: str, tmp_path: Path, monk
     other = f"sh -c 'echo $$ >>{note}; exec sleep 300'".encode()
     monkeypatch.setattr(checks, "FIRST_START_TIMEOUT", 1.0 if what == "hangs" else 60.0)
     monkeypatch.setattr(checks, "_PIPE_GRACE", 0.1)
-    shelf = Shelf(b"#!/bin/sh\n" + LEFT_BEHIND[what].replace(b"%s", other))
+    body = LEFT_BEHIND[what].replace(b"%note", str(note).encode()).replace(b"%s", other)
+    shelf = Shelf(b"#!/bin/sh\n" + body)
     with trio.fail_after(60), suppress(UpgradeNotNowError):
         await fetched(shelf, tmp_path / "upgrade")
+    # The one that hangs may be ended before the other one has noted itself.
+    assert note.exists() or what == "hangs"
     with trio.fail_after(60):
-        while not note.exists() or any(map(_runs, note.read_text().split())):
+        while note.exists() and any(map(_runs, note.read_text().split())):
             await trio.sleep(0.01)
 
 
