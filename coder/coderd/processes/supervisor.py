@@ -47,7 +47,7 @@ STOP_TIMEOUT = 60.0
 """Seconds for a process to drain: requests have 10, deferred work 10, running jobs 10 to be interrupted in order."""
 RETIRE_TIMEOUT = 3600.0
 """Seconds for the jobs of built-in daemons, after a successor of their process has started."""
-KEEPER_STOP_TIMEOUT = KEEPER_STALL = 60.0
+KEEPER_STOP_TIMEOUT = KEEPER_STALL = 60.0  # a keeper that stands still does harm only when PostgreSQL has ended
 STEADY = 60.0
 """Seconds after which a process counts as started, and a next loss is replaced at once."""
 FIRST_REST, LONGEST_REST = 1.0, 15.0
@@ -135,10 +135,10 @@ class Supervisor:
         self._announce(f"\nView the Web UI: {first.access_url if first is not None else ''}")
 
     def _load(self) -> None:
-        """Load what all processes use, so that they share its memory. The cache of attributes would copy pages."""
+        """Load what all processes use, so that they share its memory."""
         self._preload()
         self._application = prepare_application(self._config)
-        sys._clear_type_cache()
+        sys._clear_type_cache()  # each entry that a process replaces would give it a copy of a shared page
         gc.collect()
         gc.freeze()
 

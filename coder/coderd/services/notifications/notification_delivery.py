@@ -70,6 +70,7 @@ class DeliveryOutcome:
 
 
 METHODS = ("inbox", "smtp", "webhook")
+"""All ways of delivery; each has a queue of its own."""
 
 
 async def deliver_due(ctx: Context, methods: Collection[str] = METHODS) -> list[DeliveryOutcome]:

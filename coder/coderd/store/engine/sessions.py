@@ -101,5 +101,5 @@ def extend() -> None:
 
 
 def watch_progress(engine: Engine) -> None:
-    """Begin the time anew with each statement."""
+    """Begin the time of each statement when it is sent."""
     event.listen(engine, "before_cursor_execute", lambda *_statement: extend())
