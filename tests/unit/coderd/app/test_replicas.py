@@ -16,6 +16,7 @@ from coder.base.clock import Clock, FakeClock
 from coder.base.secret import Secret
 from coder.client.link import open_link
 from coder.coderd.app import open_server
+from coder.coderd.services.network import replicas as replicas_service
 from coder.net.dial import DialPolicy
 from coder.tailnet import relay_mesh
 from tests.kit.agents.real_agent import exchange, running_overlay_agent
@@ -95,8 +96,13 @@ async def test_replicas_know_each_other() -> None:
         assert len((await view_context.world.get("/api/v2/replicas")).json()) == 1
 
 
-async def test_outage_loses_no_replica() -> None:
+async def test_outage_loses_no_replica(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first to renew its row afterwards finds the rows of the others old."""
+
+    async def renew_by_hand(*_: Any) -> None:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(replicas_service, "_keep_renewing", renew_by_hand)
     clock = FakeClock(datetime.now(UTC))
     async with workspace_world(clock=clock) as view_context, replica_of(view_context.world, clock):
         ctx = view_context.world.ctx
