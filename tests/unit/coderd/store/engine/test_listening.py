@@ -81,12 +81,13 @@ async def test_refused_listen_is_retried_with_pauses(monkeypatch: pytest.MonkeyP
 
 async def test_unanswered_listen_ends_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ping waits for the same lock, so LISTEN needs a deadline of its own."""
-    add = listening._add_listener
+    add, patience = listening._add_listener, listening._PING_TIMEOUT
     hung: list[str] = []
 
     async def hang_once(connection: Any, channel: str, notice: Any) -> None:
         if channel == "news" and not hung:
             hung.append(channel)
+            monkeypatch.setattr(listening, "_PING_TIMEOUT", patience)  # the next connection is not in a hurry
             await asyncio.Event().wait()
         await add(connection, channel, notice)
 
