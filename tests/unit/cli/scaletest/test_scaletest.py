@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import trio
 import trio.testing
 
 from coder.base.errors import CoderError
+from coder.cli.scaletest import dashboard, traffic
 from coder.cli.scaletest.ledger import FILE, Ledger, new_names
 from coder.cli.scaletest.runs import ScaletestRun, chosen_range, percentiles, run_all
 from coder.net.policy import DialPolicy
@@ -66,8 +69,22 @@ async def test_cleanup_deletes_exactly_what_was_created(tmp_path: Path) -> None:
         assert await names_of(world) == before
 
 
-async def test_traffic_through_a_terminal(tmp_path: Path) -> None:
+async def test_traffic_through_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (name,) = new_names(1)
+    scopes, pauses = list[trio.CancelScope](), list[float]()
+
+    def begin(_seconds: float) -> trio.CancelScope:
+        scopes.append(trio.CancelScope())
+        return scopes[-1]
+
+    async def rest(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            scopes[0].cancel()  # the time is over, however long the echoes took
+        await trio.sleep(seconds)
+
+    of_ticks = SimpleNamespace(current_time=trio.current_time, move_on_after=begin, sleep=rest)
+    monkeypatch.setattr(traffic, "trio", of_ticks)
     async with agent_world(allow_workspace_renames=True) as view:
         world = view.world
         renamed = await world.patch(f"/api/v2/workspaces/{view.workspace['id']}", {"name": name})
@@ -76,23 +93,40 @@ async def test_traffic_through_a_terminal(tmp_path: Path) -> None:
         Ledger(tmp_path, "http://other.example").record("workspace", "admin", name)
         async with running_agent(view, DialPolicy(world.url), tmp_path / "agent"):
             Ledger(tmp_path, world.url).record("workspace", "alice", new_names(1)[0])
-            words = "workspace-traffic --use-host-login --job-timeout 2s --output json"
+            words = "workspace-traffic --use-host-login --output json"
             words += " --bytes-per-tick 100 --tick-interval 50ms"
             result = json.loads((await scaletest(world, tmp_path, words)).stdout)
     (run,) = result["runs"].values()
     figures = run["metrics"]
-    assert figures["ticks"] > 1 and figures["bytes_read"] >= figures["ticks"] * 100
+    assert (figures["ticks"], figures["bytes_written"], figures["bytes_read"]) == (3, 300, 300)
+    assert all(0 <= pause <= 0.05 for pause in pauses)
     assert figures["echo"]["p50_ms"] > 0
 
 
 async def test_visitors_of_the_dashboard(tmp_path: Path) -> None:
+    """Each opens a page, also without time for a second one."""
     async with workspace_world() as (world, _):
-        words = "dashboard --target-users 0:3 --concurrency 3 --job-timeout 2s --output json"
+        words = "dashboard --target-users 0:3 --concurrency 3 --job-timeout 1ms --output json"
         words += " --interval 400ms --jitter 200ms"
         result = json.loads((await scaletest(world, tmp_path, words)).stdout)
     assert set(result["runs"]) == {"visitor-0", "visitor-1", "visitor-2"} and result["total_fail"] == 0
     for run in result["runs"].values():
-        assert sum(page["count"] for page in run["metrics"]["pages"].values()) > 1
+        assert [page["count"] for page in run["metrics"]["pages"].values()] == [1]
+
+
+async def test_visitor_opens_pages_until_time_is_over(autojump_clock: trio.testing.MockClock) -> None:
+    class Server:
+        async def request(self, _method: str, _path: str, *, expect: tuple[int, ...]) -> None:
+            assert 200 in expect
+            await trio.sleep(0.1)
+
+    options = SimpleNamespace(rand_seed=1, interval=timedelta(seconds=0.4), jitter=timedelta())
+    run = ScaletestRun("visitor-0")
+    await dashboard._visit(cast("Any", SimpleNamespace(options=options)), cast("Any", Server()), 0, 2.2, run)
+    assert trio.current_time() == pytest.approx(2.1)
+    pages = cast("dict[str, dict[str, float]]", run.figures["pages"])
+    assert sum(page["count"] for page in pages.values()) == 5
+    assert {page["p50_ms"] for page in pages.values()} == {100}
 
 
 @pytest.mark.parametrize(
