@@ -95,15 +95,23 @@ async def _kill_and_return(data: Path) -> int:
         return first
 
 
-async def test_start_waits_for_database(data: Path) -> None:
+async def test_start_waits_for_database(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while PostgreSQL recovers from a crash. A missing database is refused at once."""
     logged: list[str] = []
+    waits, start = trio.Event(), postgres_supervisor.start
 
     def note(_level: Level, _at: datetime, _name: str, message: str, fields: dict[str, Any]) -> None:
         logged.append(message)
+        if message == "waiting for the PostgreSQL server":
+            waits.set()
+
+    async def start_after_first_try(*arguments: Any, **options: Any) -> Any:
+        await waits.wait()
+        return await start(*arguments, **options)
 
     with log_to(note):
         async with run_postgres(data, durable=False) as url:
+            monkeypatch.setattr(postgres_supervisor, "start", start_after_first_try)
             os.kill(_pid(data), signal.SIGKILL)
             async with open_database(url) as database:
                 await wait_for_database(database, 60)
