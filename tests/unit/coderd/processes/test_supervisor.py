@@ -45,7 +45,10 @@ class RunningProcesses:
     def pids(self) -> dict[str, int]:
         """Return the pids of the server's processes by name."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        names = {Path(f"/proc/{pid}/comm").read_text().strip().removeprefix("coder "): int(pid) for pid in children}
+        names: dict[str, int] = {}
+        for pid in children:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # ended before the search, or during it
+                names[Path(f"/proc/{pid}/comm").read_text().strip().removeprefix("coder ")] = int(pid)
         return {name: pid for name, pid in names.items() if name in NAMES}
 
     async def ready(self) -> int:
@@ -67,7 +70,7 @@ class RunningProcesses:
 async def until(condition: Callable[[], Any], server: RunningProcesses) -> None:
     with trio.move_on_after(90):
         while True:
-            with contextlib.suppress(httpx.TransportError, FileNotFoundError):
+            with contextlib.suppress(httpx.TransportError):
                 if await condition():
                     return
             await trio.sleep(0.1)
