@@ -98,7 +98,7 @@ async def _kill_and_return(data: Path) -> int:
 async def test_start_waits_for_database(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while PostgreSQL recovers from a crash. A missing database is refused at once."""
     logged: list[str] = []
-    waits, start = trio.Event(), postgres_supervisor.start
+    waits, start = trio.Event(), postgres_process.start
 
     def note(_level: Level, _at: datetime, _name: str, message: str, fields: dict[str, Any]) -> None:
         logged.append(message)
