@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from coder.coderd import app, loops
-from coder.coderd.loops import last_use
+from coder.coderd.loops import collector, last_use, rollouts
 from tests.kit.server.server_in_process import ALL_LOOPS, running_coderd
 
 NAMES = {path.stem for path in Path(loops.__path__[0]).glob("*.py")} - {"__init__", "skeleton"}
@@ -40,7 +40,8 @@ async def test_every_loop_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         module = import_module(f"{loops.__name__}.{name}")
         assert module.run in ALL_LOOPS, name
         monkeypatch.setattr(module, "turn", noting(name, module.turn))
-    monkeypatch.setattr(last_use, "EVERY", OFTEN.total_seconds())
+    for resting_first in (collector, last_use, rollouts):
+        monkeypatch.setattr(resting_first, "EVERY", OFTEN.total_seconds())
     monkeypatch.setattr(app, "LOOPS", ALL_LOOPS)
     settings: dict[str, Any] = dict.fromkeys(
         (
