@@ -65,6 +65,11 @@ def test_property_examples_have_no_deadline() -> None:
     assert told == []
 
 
+def test_soak_tests_are_in_long_runs_only() -> None:
+    for name, words in RUN.findall(SCRIPT):
+        assert f'-m "{OF_EVERY_RUN}' in words, name
+
+
 def test_every_run_is_started() -> None:
     for name in _runs():
         assert len(re.findall(rf"^ *(?:run_beside \w+ )?{name}(?: |$)(?!\()", SCRIPT, re.MULTILINE)) == 1, name

@@ -132,7 +132,8 @@ CELLS = (
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[tuple[int, AgentState]]:
+async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[int, AgentState]]:
+    monkeypatch.setenv("HOME", str(tmp_path))  # without startup files of the developer's shell
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     state.manifest = agent_pb2.Manifest(workspace_name="w")
     state.directory = tmp_path / "there"

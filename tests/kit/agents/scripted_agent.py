@@ -22,8 +22,16 @@ from coder.coderd.services.agents import agent_connections
 from coder.net.dial import DialPolicy
 from coder.net.websocket import WebSocketStream, connect_websocket
 from coder.rpc.session import Session, open_session
-from tests.kit.provisioners.scripted_provisioner import Answers, agent, new_template, resource, working_daemon
-from tests.kit.server.server_in_process import World, running_coderd
+from tests.kit.provisioners.scripted_provisioner import (
+    Answers,
+    agent,
+    ended,
+    job_ended,
+    new_template,
+    resource,
+    working_daemon,
+)
+from tests.kit.server.server_in_process import Filling, World, running_coderd
 
 
 async def eventually(look: Callable[[], Any], *, seconds: float = 60) -> Any:
@@ -52,10 +60,26 @@ class AgentWorld:
         return (await self.world.get(f"/api/v2/workspaceagents/{self.agent_id}")).json()
 
 
+async def _new_plain_template(world: World) -> Any:
+    template = await new_template(world)
+    with trio.fail_after(60):
+        await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
+    return template
+
+
+async def _fill(world: World) -> dict[str, Any]:
+    async with working_daemon(world):
+        return {"plain template": await _new_plain_template(world)}
+
+
+PLAIN_TEMPLATE = Filling("plain_template", _fill)
+"""The template `tpl`, whose version is imported."""
+
+
 @contextlib.asynccontextmanager
 async def workspace_world(*, agent_fields: dict[str, Any] | None = None, **settings: Any) -> AsyncIterator[AgentWorld]:
     """A server with one running workspace `dev` whose agent `main` has not connected yet."""
-    async with running_coderd(first_user=True, **settings) as world:
+    async with running_coderd(first_user=True, filling=PLAIN_TEMPLATE, **settings) as world:
         yield await start_workspace(world, agent_fields)
 
 
@@ -75,24 +99,13 @@ async def start_workspace(world: World, agent_fields: dict[str, Any] | None = No
                 await trio.sleep_forever()
 
     world.ctx.nursery.start_soon(work)
-    template = await new_template(world)
-    version = f"/api/v2/templateversions/{template['active_version_id']}"
-
-    async def imported() -> bool:
-        return bool((await world.get(version)).json()["job"]["status"] == "succeeded")
-
-    await eventually(imported)
+    template = world.extra.get("plain template") or await _new_plain_template(world)
     made = await world.post("/api/v2/users/me/workspaces", {"template_id": template["id"], "name": "dev"})
     assert made.status_code == 201, made.text
-    path = f"/api/v2/workspaces/{made.json()['id']}"
-
-    async def running() -> Any:
-        answer = await world.get(path)
-        assert answer.status_code == 200, answer.text
-        found = answer.json()
-        return found if found["latest_build"]["status"] == "running" else None
-
-    workspace = await eventually(running)
+    with trio.fail_after(60):
+        await job_ended(world, made.json()["latest_build"]["job"]["id"])
+    workspace = (await world.get(f"/api/v2/workspaces/{made.json()['id']}")).json()
+    assert workspace["latest_build"]["status"] == "running", workspace
     agents = workspace["latest_build"]["resources"][0]["agents"]
     return AgentWorld(world, workspace, UUID(agents[0]["id"]), token)
 

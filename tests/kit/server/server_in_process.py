@@ -24,7 +24,7 @@ import copy
 import functools
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -99,18 +99,19 @@ batches.SPACING = 0.0
 
 
 @dataclass(frozen=True)
-class FirstUser:
-    """Who is in a database in which the first user was made."""
+class Filled:
+    """The content of a template database: its first user, and the result of what filled it."""
 
     token: str
     user_id: str
     organization_id: str
+    extra: Mapping[str, Any]
 
 
-_first_user: FirstUser | None = None
-"""Of the template of that name, once it was made."""
+_filled: dict[str, Filled] = {}
+"""By name of the template database; filled on first use in this process."""
 _used = 0
-"""How many of its copies a server has now."""
+"""Number of their copies that a server has now."""
 
 
 def _no_folder(name: str) -> Path:
@@ -222,11 +223,35 @@ class World:
         return user_id, await self.login(body["email"], FIRST_USER["password"])
 
 
+@dataclass(frozen=True)
+class Filling:
+    """What many tests create on their server first: created once, and copied with the database."""
+
+    name: str
+    "Of the template database."
+    fill: Callable[[World], Awaitable[Mapping[str, Any]]]
+    "Returns the values of `World.extra`."
+
+
+async def _no_more(_world: World) -> Mapping[str, Any]:
+    return {}
+
+
+FIRST_USER_ONLY = Filling("first_user", _no_more)
+
+
 @contextlib.asynccontextmanager
 async def running_coderd(
-    *, first_user: bool = False, clock: Clock | None = None, provisioner: Any = None, **settings: Any
+    *,
+    first_user: bool = False,
+    clock: Clock | None = None,
+    provisioner: Any = None,
+    filling: Filling = FIRST_USER_ONLY,
+    **settings: Any,
 ) -> AsyncIterator[World]:
     """A server on a free loopback port; `settings` are attributes of `ServerConfig`.
+
+    The server has the filling only with a first user and default settings; otherwise `extra` is empty.
 
     Where requests are counted, the clock stands unless a test brings one: what a minute allows begins anew at its
     end, wherever in a test that falls.
@@ -234,10 +259,11 @@ async def running_coderd(
     if clock is None and not settings.get("dangerous_disable_rate_limits", True):
         clock = FakeClock(datetime.now(UTC))
     plain = clock is None and provisioner is None and settings.keys() <= _LATER
-    database = _database_with_first_user() if first_user and plain else _empty_database()
+    database = _filled_database(filling) if first_user and plain else _empty_database()
     async with database as (url, known), _server(url, clock, provisioner, settings) as world:
         if known is not None:
             world.token, world.user_id, world.organization_id = known.token, known.user_id, known.organization_id
+            world.extra.update(copy.deepcopy(dict(known.extra)))
             # As after a login: the client's connection is open, and the server's first tasks for requests are there.
             assert (await world.get("/api/v2/buildinfo")).status_code == 200
         elif first_user:
@@ -253,40 +279,40 @@ async def running_on(url: str, *, clock: Clock | None = None, **settings: Any) -
 
 
 @contextlib.asynccontextmanager
-async def _empty_database() -> AsyncIterator[tuple[str, FirstUser | None]]:
+async def _empty_database() -> AsyncIterator[tuple[str, Filled | None]]:
     async with fresh_database() as url:
         yield url, None
 
 
 @contextlib.asynccontextmanager
-async def _database_with_first_user() -> AsyncIterator[tuple[str, FirstUser | None]]:
-    """A copy of one that a server had, and whom it holds. Two servers at a time share no keys: the second gets an
+async def _filled_database(filling: Filling) -> AsyncIterator[tuple[str, Filled | None]]:
+    """A copy of one that a server had, and what it holds. Two servers at a time share no keys: the second gets an
     empty one."""
-    global _first_user, _used
+    global _used
     if _used:
         async with _empty_database() as found:
             yield found
         return
     _used += 1
     try:
-        if _first_user is None:
-            _first_user = await _make_first_user()
-        async with fresh_database(template="first_user") as url:
-            yield url, _first_user
+        if filling.name not in _filled:
+            _filled[filling.name] = await _fill(filling)
+        async with fresh_database(template=filling.name) as url:
+            yield url, _filled[filling.name]
     finally:
         _used -= 1
 
 
-async def _make_first_user() -> FirstUser:
-    """Fills the template `first_user`: what the API does, once for this process."""
+async def _fill(filling: Filling) -> Filled:
+    """Fills a template database: what the API does, once for this process."""
     cluster = await shared_postgres()
     await cluster.execute(
-        "DROP DATABASE IF EXISTS first_user WITH (FORCE)",  # of a test that was ended while it waited here
-        "CREATE DATABASE first_user TEMPLATE coder STRATEGY FILE_COPY",
+        f"DROP DATABASE IF EXISTS {filling.name} WITH (FORCE)",  # of a test that was ended while it waited here
+        f"CREATE DATABASE {filling.name} TEMPLATE coder STRATEGY FILE_COPY",
     )
-    async with _server(cluster.url("first_user"), None, None, {}) as world:
+    async with _server(cluster.url(filling.name), None, None, {}) as world:
         await world.first_user()
-        return FirstUser(world.token, world.user_id, world.organization_id)
+        return Filled(world.token, world.user_id, world.organization_id, await filling.fill(world))
 
 
 @contextlib.asynccontextmanager

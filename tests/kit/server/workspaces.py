@@ -36,7 +36,7 @@ from tests.kit.provisioners.scripted_provisioner import (
     resource,
     working_daemon,
 )
-from tests.kit.server.server_in_process import World, running_coderd
+from tests.kit.server.server_in_process import FIRST_USER_ONLY, Filling, World, running_coderd
 
 TOKEN = "11111111-2222-4333-8444-555555555555"
 """The token every start of a test workspace gives its agent."""
@@ -117,6 +117,26 @@ def external_answer(job: Any) -> dict[str, Any]:
     return {"state": b"{}", "resources": [resource("main", "coder_external_agent", agents=[agent(token=TOKEN)])]}
 
 
+def _import_full(_job: Any) -> dict[str, Any]:
+    return {"start_resources": [resource("box", agents=[agent()])], "rich_parameters": parameters()}
+
+
+async def _new_full_template(world: World) -> Any:
+    template = await new_template(world, "full")
+    with trio.fail_after(60):
+        await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
+    return template
+
+
+async def _fill(world: World) -> dict[str, Any]:
+    async with working_daemon(world, Answers(import_=_import_full)) as answers:
+        return {"template": await _new_full_template(world), "imports": answers.seen}
+
+
+FULL_TEMPLATE = Filling("full_template", _fill)
+"""The template `full`, as its default answers import it: an import takes four times as long as a server's start."""
+
+
 @contextlib.asynccontextmanager
 async def workspace_world(answers: Answers | None = None, **settings: Any) -> AsyncIterator[tuple[World, Answers]]:
     """A server with the template `full`, and a daemon that builds its workspaces.
@@ -124,16 +144,17 @@ async def workspace_world(answers: Answers | None = None, **settings: Any) -> As
     Workspaces are made ahead when a test says so: on a slow machine the loop's minute passes in the middle of it.
     """
     settings.setdefault("workspace_prebuilds_reconciliation_interval", timedelta(days=1))
-    chosen = answers or Answers(
-        import_=lambda job: {"start_resources": [resource("box", agents=[agent()])], "rich_parameters": parameters()},
-        build=build_answer,
-    )
-    async with running_coderd(first_user=True, **settings) as world, _daemon(world, chosen) as scope:
+    chosen = answers or Answers(import_=_import_full, build=build_answer)
+    filling = FIRST_USER_ONLY if answers else FULL_TEMPLATE
+    async with (
+        running_coderd(first_user=True, filling=filling, **settings) as world,
+        _daemon(world, chosen) as scope,
+    ):
         world.extra["daemon"] = scope  # cancel it, and jobs wait
-        template = await new_template(world, "full")
-        with trio.fail_after(60):
-            await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
-        world.extra["template"] = template
+        if "template" in world.extra:
+            chosen.seen.extend(world.extra.pop("imports"))
+        else:
+            world.extra["template"] = await _new_full_template(world)
         yield world, chosen
 
 

@@ -335,7 +335,6 @@ async def test_senders_wait_for_credit() -> None:
     left, right = trio.testing.memory_stream_pair()
     async with mux.open_mux(left, client=True) as here, mux.open_mux(right, client=False) as there:
         sending = await here.open_stream()
-        receiving = await there.accept()
         done = trio.Event()
 
         async def send() -> None:
@@ -345,6 +344,7 @@ async def test_senders_wait_for_credit() -> None:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(send)
+            receiving = await there.accept()  # the peer hears of a stream with its first data
             await trio.testing.wait_all_tasks_blocked()
             assert not done.is_set()
             received = 0
