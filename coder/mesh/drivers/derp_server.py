@@ -410,14 +410,13 @@ class DerpServer:
                     packets, frames = client.take()
                     if not frames:
                         break
-                with trio.move_on_after(WRITE_TIMEOUT) as timer:
-                    if client.link is None:
+                if client.link is not None:
+                    is_taken = await client.link.send_steadily(frames, WRITE_TIMEOUT)
+                else:
+                    with trio.move_on_after(WRITE_TIMEOUT) as timer:
                         await client.stream.send_all(frames)
-                    elif frames:
-                        await client.link.send_all(frames)
-                    else:
-                        await client.link.drain()
-                if timer.cancelled_caught:
+                    is_taken = not timer.cancelled_caught
+                if not is_taken:
                     self.counters.slow_closed += 1
                     client.scope.cancel()
                     return

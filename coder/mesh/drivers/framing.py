@@ -33,6 +33,9 @@ MANY_RECORDS = 500
 """Ours: records decrypted before other tasks get their turn. A read of records of one byte is eleven thousand, which
 take 47 ms."""
 UNSENT = 131_072
+LEAST_TAKEN = 4096
+"""Ours: bytes that a receiver takes at least in the time of a write. A flush may be 400 KB, and lines of 64 kbit/s
+exist."""
 MANY_FRAMES = 500
 """Ours: frames apart from a run of packets of one peer; other tasks get their turn after so many. A read of frames
 without a body is fifty thousand."""
@@ -148,14 +151,32 @@ class RelayLink:
         else:
             await self.drain()
 
+    async def send_steadily(self, data: bytes, seconds: float) -> bool:
+        """Write like `send_all`, or drain if `data` is empty; return False when the socket took less than LEAST_TAKEN
+        in so many seconds. Raises OSError, trio.ClosedResourceError."""
+        if data and self.write_now(data):
+            await trio.lowlevel.checkpoint()
+            return True
+        while left := len(self._unsent):
+            with trio.move_on_after(seconds):
+                await self.drain()
+            self._write_rest()  # a socket is reported as writable only after it has sent half of what it held
+            if self._unsent and len(self._unsent) > left - LEAST_TAKEN:
+                return False
+        return True
+
     async def drain(self) -> None:
         """Wait until the socket has taken all bytes. Raises OSError, trio.ClosedResourceError."""
         while self._unsent:
             await trio.lowlevel.wait_writable(self._socket)
+            self._write_rest()
+
+    def _write_rest(self) -> None:
+        if self._unsent:
             try:
                 self._unsent = self._unsent[os.write(self._socket.fileno(), self._unsent) :]
             except BlockingIOError:
-                continue
+                pass  # not yet
 
 
 class FrameBuffer:
