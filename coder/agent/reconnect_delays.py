@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import random
 
-from coder.base.retry import Backoff
+from coder.base.retry import SLOW_ATTEMPT, Backoff
 
 FIRST_DELAY, LAST_DELAY = 0.1, 10.0
 "Seconds between dials."
 RETURN_DELAY, RETURN_WINDOW = 2.0, 60.0
 """Seconds (ours). A server lost less than a minute ago is probably restarting and users wait for it, so dials are at
 most two seconds apart until then. Later they grow to LAST_DELAY: all agents of a server that is down dial it."""
-SLOW_ATTEMPT = 5.0
-"""Seconds (ours) after which a failed attempt shows an overloaded server rather than one that restarts."""
 JITTER = 0.5
 """Share by which each delay varies: agents that were lost together must not return together."""
 
@@ -31,8 +29,9 @@ class ReconnectDelays:
             self._lost_at = ended
         if was_served and ended - began > LAST_DELAY:
             self._backoff.reset()
-        delay = self._backoff.next_delay()
-        is_slow = not was_served and ended - began >= SLOW_ATTEMPT
-        if ended - self._lost_at < RETURN_WINDOW and not is_slow:
+        # A server that requests a time has answered, however late.
+        attempt = 0.0 if was_served or requested else ended - began
+        delay = self._backoff.next_delay(attempt)
+        if ended - self._lost_at < RETURN_WINDOW and attempt < SLOW_ATTEMPT:
             delay = min(delay, RETURN_DELAY * random.uniform(1 - JITTER, 1))
         return max(delay, requested)

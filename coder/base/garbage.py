@@ -12,6 +12,7 @@ Cycles that end later are found by `sweep_if_due` only, which a loop of the serv
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +27,8 @@ _SERVER_THRESHOLDS = (10_000, 3, 1 << 30)
 connections rarely collects. A collection of the middle generation traverses some 50,000 objects; of the oldest one
 there is no automatic collection."""
 NEW_OBJECTS = _SERVER_THRESHOLDS[0] * (_SERVER_THRESHOLDS[1] + 2)
-"""At most about so many objects survive a collection of the middle generation."""
+"""At most about so many objects survive a collection of the middle generation. After bursts of objects that reference
+counting frees, as of large pages, none do."""
 SWEEP_EVERY, SWEEP_RARELY = 600.0, 6 * 3600.0
 """Seconds (ours) from one sweep to the next: at first, and at most."""
 WORTH = 0.05
@@ -34,8 +36,9 @@ WORTH = 0.05
 SWEEP_FROM = 400_000
 """Survivors since the last sweep (ours, some 40 MB) below which none is due."""
 SWEEP_AT = 2_000_000
-"""Survivors since the last sweep (ours, some 200 MB) at which the next one does not wait: cycles must not use up the
-memory."""
+"""Survivors since the last sweep (ours, some 200 MB) at which the next one does not wait, if as many blocks of memory
+are in use as well: cycles must not use up the memory, and a sweep of three million objects stops the process for two
+seconds."""
 
 
 class Sweeps:
@@ -46,21 +49,27 @@ class Sweeps:
         """Collections of the middle generation since the last sweep."""
         self._interval = SWEEP_EVERY
         self._due_at = now + self._interval
+        self._blocks = sys.getallocatedblocks()
+        """Blocks of memory in use after the last sweep."""
 
     def after(self, phase: Literal["start", "stop"], collection: dict[str, int]) -> None:
         """Count a collection; one of `gc.callbacks`."""
         self.collections += phase == "stop" and collection["generation"] == 1
 
     def is_due(self, now: float) -> bool:
-        """Return whether a sweep is due: some time after the last one, if enough survived since."""
+        """Return whether a sweep is due: some time after the last one, if enough survived since, or at once if memory
+        grew as much as by SWEEP_AT survivors."""
         survivors = self.collections * NEW_OBJECTS
-        return survivors >= SWEEP_AT or (survivors >= SWEEP_FROM and now >= self._due_at)
+        if survivors >= SWEEP_FROM and now >= self._due_at:
+            return True
+        return survivors >= SWEEP_AT and sys.getallocatedblocks() - self._blocks >= SWEEP_AT
 
     def swept(self, freed: int, now: float) -> None:
         """Record a sweep. The next one may be later when it freed little of what had survived."""
         is_worth_it = freed >= WORTH * self.collections * NEW_OBJECTS
         self._interval = SWEEP_EVERY if is_worth_it else min(2 * self._interval, SWEEP_RARELY)
         self._due_at, self.collections = now + self._interval, 0
+        self._blocks = sys.getallocatedblocks()
 
 
 _sweeps: list[Sweeps] = []

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 STALL = 1.0
 """Seconds (ours) by which a deadline must be late to show that this process, or its machine, stood still."""
+SLOW_ATTEMPT, SLOW_REST = 5.0, 3.0
+"""Seconds (ours) after which a failed attempt shows a busy peer rather than one that is away, and by which the rest
+grows with each such attempt in a row: doubled from milliseconds, it would hardly be one beside such attempts."""
 SECOND_LOOK = 2.0
 """Seconds (ours) in which a process that stood still may read what arrived meanwhile."""
 
@@ -23,10 +26,13 @@ class Backoff:
     def __init__(self, first: float, last: float, *, factor: float = 2.0, jitter: float = 0.1) -> None:
         self._first, self._last, self._factor, self._jitter = first, last, factor, jitter
         self._delay = first
+        self._slow_attempts = 0
 
-    def next_delay(self) -> float:
-        delay = self._delay
-        self._delay = min(self._last, delay * self._factor)
+    def next_delay(self, attempt: float = 0.0) -> float:
+        """Return the delay after a failed attempt of so many seconds; 0 where its time says nothing about the peer."""
+        self._slow_attempts = self._slow_attempts + 1 if attempt >= SLOW_ATTEMPT else 0
+        delay = max(self._delay, min(self._slow_attempts * SLOW_REST, self._last))
+        self._delay = min(self._last, self._delay * self._factor)
         return max(0.0, delay * (1 + random.uniform(-self._jitter, self._jitter)))
 
     def record_connection(self, seconds: float) -> None:

@@ -83,8 +83,20 @@ class HttpConnection:
 
     @property
     def is_usable(self) -> bool:
-        """Whether a kept connection shows no sign of the server's end."""
-        return is_quiet(self._socket.fileno())
+        """Whether a kept connection shows no sign of the server's end, and nothing came behind the last answer, which
+        would be read as the next request's."""
+        return is_quiet(self._socket.fileno()) and not self._has_rest
+
+    @property
+    def _has_rest(self) -> bool:
+        timeout = self._socket.gettimeout()
+        self._socket.settimeout(0)
+        try:
+            return bool(self._reader.peek(1))
+        except OSError as error:
+            return type(error).__name__ != "SSLWantReadError"  # by name: `ssl` is loaded only where it is used
+        finally:
+            self._socket.settimeout(timeout)
 
     def close(self) -> None:
         self._reader.close()

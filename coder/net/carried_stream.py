@@ -339,10 +339,10 @@ async def may_be_stripped(policy: DialPolicy, refused: HttpError | NetError, pro
 
     An upgrade without an answer proves nothing: the server may be busy. It counts if a plain request is answered
     meanwhile, and an upgrade that is cheap for the server is not. The same holds for a connection that was closed in
-    place of an answer, as by a server that stops.
+    place of an answer, as by a server that stops. A proxy that says when to come again is busy, too.
     """
     if isinstance(refused, HttpError):
-        return refused.status == 426 or not refused.is_enveloped
+        return refused.status == 426 or not (refused.is_enveloped or refused.retry_after)
     if isinstance(refused, UnansweredUpgrade):
         return await _answers_plain_requests(policy) and not await _answers_upgrades(policy, protocol)
     return refused.code == "protocol" and not await _answers_upgrades(policy, protocol)
@@ -358,12 +358,16 @@ async def _answers_plain_requests(policy: DialPolicy) -> bool:
 
 
 async def _answers_upgrades(policy: DialPolicy, protocol: str) -> bool:
+    """Return whether requests for an upgrade get an answer. A refusal is one: of a server without a relay (404), or
+    because too many clients of an address ask this (429). After 426 the upgrade did not get there."""
     fields = [("Upgrade", protocol), ("Connection", "Upgrade")]
     if protocol == "websocket":
         key = base64.b64encode(secrets.token_bytes(16)).decode()
         fields += [("Sec-WebSocket-Version", "13"), ("Sec-WebSocket-Key", key), ("Sec-WebSocket-Protocol", "derp")]
     try:
         stream, answer, _ = await upgrade(replace(policy, token=None), _RELAY_PATH, fields, PLAIN_TIMEOUT)
+    except HttpError as refusal:
+        return refusal.status != 426
     except (CoderError, OSError, trio.BrokenResourceError):
         return False
     await trio.aclose_forcefully(stream)

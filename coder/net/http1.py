@@ -191,8 +191,10 @@ class HttpClient:
         except BaseException:
             await _drop(connection)
             raise
-        if answer.finished and connection.h11.our_state is h11.DONE and connection.h11.their_state is h11.DONE:
-            connection.h11.start_next_cycle()
+        parser = connection.h11
+        is_whole = answer.finished and parser.our_state is h11.DONE and parser.their_state is h11.DONE
+        if is_whole and not parser.trailing_data[0]:  # the rest would be read as the next request's answer
+            parser.start_next_cycle()
             if len(self._idle) < self._keep:
                 self._idle.append(connection)
                 return

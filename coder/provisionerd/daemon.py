@@ -102,27 +102,32 @@ def _both(beside: OnSession, shutdown: Shutdown) -> OnSession:
 async def _stay_connected(
     connect: Connect, config: DaemonConfig, link: Link, on_session: OnSession, scope: trio.CancelScope
 ) -> None:
-    backoff = Backoff(config.reconnect_first, config.reconnect_last)
+    backoff = Backoff(config.reconnect_first, config.reconnect_last, jitter=0.5)
     was_accepted = False
     with scope:
         while True:
-            seconds = await _connect_once(connect, config, link, on_session, was_accepted)
+            began = trio.current_time()
+            seconds, requested = await _connect_once(connect, config, link, on_session, was_accepted)
+            attempt = 0.0
             if seconds is not None:
                 was_accepted = True
                 backoff.record_connection(seconds)
-            await trio.sleep(backoff.next_delay())
+            elif not requested:
+                attempt = trio.current_time() - began
+            await trio.sleep(max(backoff.next_delay(attempt), requested))
 
 
 async def _connect_once(
     connect: Connect, config: DaemonConfig, link: Link, on_session: OnSession, was_accepted: bool
-) -> float | None:
-    """Connect and stay until the connection ends. Return how many seconds it was open, None if it was not established.
-    Raises HttpError for a rejection.
+) -> tuple[float | None, float]:
+    """Connect and stay until the connection ends. Return how many seconds it was open, None if it was not established,
+    and the seconds until the next attempt that the server requests. Raises HttpError for a rejection.
 
     Once the server has accepted this daemon, only a rejection in the API's own format counts: a reverse proxy answers
     for a restarting server, with a 403 or 404 page, too.
     """
     opened_at: float | None = None
+    requested = 0.0
     try:
         async with connect() as session:
             _log.info("connected", daemon=config.name)
@@ -137,12 +142,12 @@ async def _connect_once(
         if problem.status in _FATAL and (problem.is_enveloped or not was_accepted):
             raise
         _log.warn("not connected", daemon=config.name, error=" ".join(str(problem).split()))
-        await trio.sleep(requested_delay(problem))
+        requested = requested_delay(problem)
     except (CoderError, OSError) as problem:
         _log.warn("not connected", daemon=config.name, error=problem)
     finally:
         link.set_session(None)
-    return None if opened_at is None else trio.current_time() - opened_at
+    return None if opened_at is None else trio.current_time() - opened_at, requested
 
 
 async def _take_jobs(

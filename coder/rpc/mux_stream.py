@@ -11,6 +11,8 @@ from coder.rpc.streams import SharedStream
 
 CHUNK_OVERHEAD = 64
 "Overhead of a chunk in bytes: a window of one-byte frames is not a quarter of a megabyte."
+_MANY_CHUNKS = 32
+"Chunks (ours) beyond which a reader joins them: to take the first of a window of one-byte frames would move the rest."
 
 
 class Session(Protocol):
@@ -37,7 +39,7 @@ class MuxStream(SharedStream):
         self._mux = mux
         self.id = stream
         self._chunks: list[bytes | memoryview] = []
-        "Few: an empty deque has 760 bytes."
+        "A list: an empty deque has 760 bytes."
         self._eof = False
         self._broken = ""
         self._closed = False
@@ -53,6 +55,8 @@ class MuxStream(SharedStream):
             self._check_open()
             await self._wait_change()
         self._check_open(reading=True)
+        if len(self._chunks) > _MANY_CHUNKS:
+            self._join()
         data = self._chunks.pop(0)
         if max_bytes is not None and len(data) > max_bytes:
             # A view: a frame may be a whole window, and small reads would copy the rest of it again and again.
@@ -129,6 +133,10 @@ class MuxStream(SharedStream):
         self._mux._unread -= dropped + CHUNK_OVERHEAD * len(self._chunks)
         self._chunks.clear()
         return dropped
+
+    def _join(self) -> None:
+        self._mux._unread -= CHUNK_OVERHEAD * (len(self._chunks) - 1)
+        self._chunks = [b"".join(self._chunks)]
 
     # ---- called by the mux
 

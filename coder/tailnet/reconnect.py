@@ -33,15 +33,15 @@ async def keep_coordinated(
     is_lost: Callable[[Exception], bool] = lambda _error: False,
     on_session: Callable[[Session], None] = lambda _session: None,
 ) -> None:
-    """Reconnect forever, 50 ms to 10 s apart, or later if the server asks for that.
+    """Reconnect forever, 50 ms to 10 s apart, varied by half, or later if the server asks for that.
 
     Raises errors that match `is_final` before the first success, and errors that match `is_lost` at any time.
     """
-    backoff = Backoff(0.05, 10.0)
+    backoff = Backoff(0.05, 10.0, jitter=0.5)
     connected_once = False
     while True:
         opened_at: float | None = None
-        requested = 0.0
+        began, requested = trio.current_time(), 0.0
         try:
             async with connect(controller.resume_token) as session:
                 connected_once, opened_at = True, trio.current_time()
@@ -55,6 +55,9 @@ async def keep_coordinated(
                 raise
             requested = requested_delay(error)
             _log.debug("coordination ended, reconnecting", error=str(error))
+        now, attempt = trio.current_time(), 0.0
         if opened_at is not None:
-            backoff.record_connection(trio.current_time() - opened_at)
-        await trio.sleep(max(backoff.next_delay(), requested))
+            backoff.record_connection(now - opened_at)
+        elif not requested:
+            attempt = now - began
+        await trio.sleep(max(backoff.next_delay(attempt), requested))

@@ -61,10 +61,10 @@ class Registration:
 
     async def keep(self, on_answer: OnAnswer) -> None:
         """Register periodically, forever. Raise CoderError if the server rejects the proxy for good."""
-        backoff = Backoff(0.5, INTERVAL_SECONDS)
+        backoff = Backoff(0.5, INTERVAL_SECONDS, jitter=0.3)
         while True:
             self._doubted = trio.Event()
-            delay = INTERVAL_SECONDS
+            began, delay = trio.current_time(), INTERVAL_SECONDS
             try:
                 on_answer(await self._register_once())
                 backoff.reset()
@@ -76,7 +76,9 @@ class Registration:
                 if refusal is not None:
                     raise refusal from error
                 self.problem = _describe_error(error)
-                delay = max(backoff.next_delay(), requested_delay(error))
+                requested = requested_delay(error)
+                attempt = 0.0 if requested else trio.current_time() - began
+                delay = max(backoff.next_delay(attempt), requested)
                 _log.warn("the proxy could not be registered, retrying", reason=self.problem)
             with trio.move_on_after(delay):
                 await self._doubted.wait()

@@ -40,7 +40,7 @@ def test_the_server_asks_its_clock() -> None:
 
 
 MACHINE_CLOCKS = {
-    "coder/coderd/processes/supervisor.py": "has no database; the health report corrects its times",
+    "coder/coderd/processes/losses.py": "has no database; the health report corrects its times",
     "coder/coderd/services/foundation/context.py": "the default of tests and of the API's description",
     "coder/coderd/services/foundation/database_clock.py": "what a server's clock is until the database answers",
 }

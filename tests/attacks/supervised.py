@@ -30,7 +30,7 @@ import pytest
 
 from coder.base.log import also as log_to
 from coder.coderd.config.settings import ServerConfig
-from coder.coderd.processes import children, reload, sockets, supervisor
+from coder.coderd.processes import children, losses, reload, sockets, supervisor
 from coder.coderd.processes.children import Child
 from coder.coderd.processes.control import Report
 from coder.coderd.processes.supervisor import Supervisor
@@ -105,7 +105,7 @@ class Supervised:
         made = self.supervisor
         workers = [child.name for child in made._workers if child.is_ready and child.status is None]
         keeper = made._keeper
-        if sorted(workers) != sorted(spec.name for spec in made._specs) or made._due:
+        if sorted(workers) != sorted(spec.name for spec in made._specs) or made._losses.due:
             return False
         return keeper is not None and keeper.status is None and keeper.is_ready
 
@@ -114,7 +114,7 @@ class Supervised:
         until = time.monotonic() + PATIENCE
         self.supervisor._excuse()  # what sleeps has no heartbeat
         while not self.is_whole():
-            assert time.monotonic() < until, (self.log[-5:], self.supervisor._due)
+            assert time.monotonic() < until, (self.log[-5:], self.supervisor._losses.due)
             self.supervisor._turn()
         living = {child.pid for child in [*self.supervisor._workers, self.supervisor._keeper] if child is not None}
         for pid in self.ends.keys() - living:
@@ -222,8 +222,9 @@ def _with(module: Any, **changed: Any) -> Any:
 
 @contextlib.contextmanager
 def supervised(patch: pytest.MonkeyPatch, folder: Path) -> Iterator[Supervised]:
-    for name, value in {"_TICK": 0.01, "FIRST_REST": 0.0, "LONGEST_REST": 0.0}.items():
-        patch.setattr(supervisor, name, value)
+    patch.setattr(supervisor, "_TICK", 0.01)
+    for name in ("FIRST_REST", "LONGEST_REST"):
+        patch.setattr(losses, name, 0.0)
     patch.setattr(children, "_DUMP_TIME", 0.0)
     patch.setenv("TMPDIR", str(folder))
     patch.setattr(tempfile, "tempdir", str(folder))

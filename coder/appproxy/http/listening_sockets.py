@@ -115,7 +115,7 @@ def socket_of(stream: ClientStream) -> trio.socket.SocketType:
 def notice_dead_peers(stream: ClientStream) -> None:
     """Let the kernel detect dead machines without writes (quiet WebSockets)."""
     connection = socket_of(stream)
-    options = [(socket.SOL_SOCKET, "SOKEEPALIVE", 1)]
+    options = [(socket.SOL_SOCKET, "SO_KEEPALIVE", 1)]
     options += [(socket.IPPROTO_TCP, name, value) for name, value in _KEEPALIVE.items()]
     for level, name, value in options:
         number = getattr(socket, name, None)

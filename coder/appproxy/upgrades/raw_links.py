@@ -171,10 +171,10 @@ class Upgrade:
     async def _answer(self, status: int, fields: Iterable[tuple[str, str]]) -> None:
         if self.answered:
             raise RuntimeError("the request was answered already")
-        self._report_status(status)
         reason = _REASONS.get(status, "")
         lines = [f"HTTP/1.1 {status} {reason}"]
         lines += [f"{name}: {value}" for name, value in (*self._headers, *fields)]
+        self._report_status(status)  # forgets them
         await self._stream.send_all("\r\n".join([*lines, "", ""]).encode("latin-1"))
 
     def _report_status(self, status: int) -> None:

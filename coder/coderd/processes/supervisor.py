@@ -4,7 +4,8 @@ It has one thread and no event loop, so it can fork at any time; children share 
 of the built-in PostgreSQL, migrations, workers; the end is in the reverse order. A worker that ends, or whose loop
 stands still for `STALL` seconds, is replaced, and named in the log, the health report and a metric.
 
-Not here: duties (`layout.py`), code of the processes (`forked.py`), executing another program (`reload.py`).
+Not here: duties (`layout.py`), when a lost process is replaced (`losses.py`), code of the processes (`forked.py`),
+executing another program (`reload.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 from coder.appproxy.http.shared_counts import SharedCounts
-from coder.base.clock import SystemClock
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.coderd.app import ProvisionerFactory, prepare_application
@@ -34,9 +34,10 @@ from coder.coderd.processes.children import Child, Door, fork, reap_orphans
 from coder.coderd.processes.control import ControlLink, Order
 from coder.coderd.processes.forked import SYSTEM_REFUSED, run_keeper, run_migrations, run_worker
 from coder.coderd.processes.layout import ProcessSpec, connections_of, processes_of
+from coder.coderd.processes.losses import Losses
 from coder.coderd.processes.signals import handling_signals, signals_blocked, take_arrived
 from coder.coderd.processes.sockets import bind_or_keep, new_folder, open_door, remove_door
-from coder.coderd.services.foundation.this_process import INSTANCES, Incident, Sibling, ThisProcess, instance_id
+from coder.coderd.services.foundation.this_process import INSTANCES, Sibling, ThisProcess, instance_id
 from coder.net.aws_login import with_login
 
 STALL = 10.0
@@ -48,11 +49,6 @@ STOP_TIMEOUT = 60.0
 RETIRE_TIMEOUT = 3600.0
 """Seconds for the jobs of built-in daemons, after a successor of their process has started."""
 KEEPER_STOP_TIMEOUT = KEEPER_STALL = 60.0  # a keeper that stands still does harm only when PostgreSQL has ended
-STEADY = 60.0
-"""Seconds after which a process counts as started, and a next loss is replaced at once."""
-FIRST_REST, LONGEST_REST = 1.0, 15.0
-"""Seconds before a process that was lost again is replaced."""
-_MAX_INCIDENTS = 50
 _TICK = 1.0
 _log = get_logger("supervisor")
 
@@ -82,13 +78,7 @@ class Supervisor:
         self._folder, self._machine, self._next_number = Path(), uuid4(), 0
         self._counts = SharedCounts(len(self._specs), 2 * len(self._specs))
         self._tables: dict[int, int] = {}
-        self._lost: list[UUID] = []
-        self._incidents: list[Incident] = []
-        self._restarts: dict[tuple[str, str], int] = {}
-        self._rests: dict[str, float] = {}
-        "Seconds before the next replacement, by name."
-        self._due: dict[str, float] = {}
-        "Times when processes are replaced, by name."
+        self._losses = Losses()
         self._shown: set[str] = set()
         "Names of ready processes at the last broadcast."
         self._is_up = self._is_stopping = self._reload_requested = False
@@ -152,7 +142,7 @@ class Supervisor:
             await run_keeper(link, self._config)
 
         keeper = self._keeper = self._fork("keeper", run)
-        self._due.pop("keeper", None)
+        self._losses.due.pop("keeper", None)
         return keeper
 
     def _migrate(self) -> None:
@@ -219,7 +209,7 @@ class Supervisor:
         child = self._fork(spec.name, run, Door(number, str(path), tuple(sorted(spec.duties))))
         child.waits_for_ports = waits_for_ports
         self._workers.append(child)
-        self._due.pop(spec.name, None)
+        self._losses.due.pop(spec.name, None)
         return child
 
     # ---- turning
@@ -287,8 +277,8 @@ class Supervisor:
                 continue
             if any(other.name == child.name and not other.is_leaving for other in self._workers):
                 continue  # a successor that did not start: the former one goes on
-            self._lost = [*self._lost, instance_id(self._machine, child.number)][-_MAX_INCIDENTS:]
-            self._record(child)
+            self._losses.note_instance(instance_id(self._machine, child.number))
+            self._losses.record(child, is_replaced=any(spec.name == child.name for spec in self._specs))
         if ended:
             self._broadcast()
         for child in self._workers:
@@ -296,33 +286,19 @@ class Supervisor:
                 child.free_ports()
         if self._keeper is not None:
             self._check_keeper(self._keeper)
-        now = time.monotonic()
         for spec in self._specs:
-            if self._due.get(spec.name, now + 1) <= now:
+            if self._losses.is_due(spec.name):
                 self._try_to_start(spec.name, partial(self._fork_worker, spec))
         ready = {child.name for child in self._workers if child.is_ready}
         if ready != self._shown:
             self._broadcast()
-
-    def _record(self, child: Child) -> None:
-        """Log and count a lost process, and plan its replacement."""
-        cause, detail = child.describe_end()
-        lived = time.monotonic() - child.began_at
-        rest = 0.0 if lived >= STEADY or not self._rests.get(child.name) else self._rests[child.name]
-        self._rests[child.name] = min(max(2 * rest, FIRST_REST), LONGEST_REST)
-        _log.error("a process was lost and is replaced", process=child.name, pid=child.pid, cause=detail, rest=rest)
-        incident = Incident(child.name, cause, detail, SystemClock().now().timestamp())
-        self._incidents = [*self._incidents, incident][-_MAX_INCIDENTS:]
-        self._restarts[child.name, cause] = self._restarts.get((child.name, cause), 0) + 1
-        if child is self._keeper or any(spec.name == child.name for spec in self._specs):
-            self._due[child.name] = time.monotonic() + rest
 
     def _try_to_start(self, name: str, start: Callable[[], object]) -> None:
         """Start a process that is due; when the system refuses, it is due again later."""
         try:
             start()
         except CoderError as error:
-            self._due[name] = time.monotonic() + LONGEST_REST / 3
+            self._losses.postpone(name)
             _log.error("a process cannot be started, which is tried again", process=name, error=error)
 
     def _check_keeper(self, keeper: Child) -> None:
@@ -333,10 +309,10 @@ class Supervisor:
             return
         if keeper.failure is not None and keeper.failure.code != SYSTEM_REFUSED:
             raise keeper.failure
-        if "keeper" not in self._due:
-            self._record(keeper)
+        if "keeper" not in self._losses.due:
+            self._losses.record(keeper, is_replaced=True)
             self._broadcast()
-        if self._due["keeper"] <= time.monotonic():
+        if self._losses.is_due("keeper"):
             self._try_to_start("keeper", self._fork_keeper)
 
     def _broadcast(self) -> None:
@@ -347,8 +323,8 @@ class Supervisor:
             for child in self._workers
             if child.is_ready and not child.is_leaving and child.status is None
         ]
-        restarts = [(name, cause, number) for (name, cause), number in self._restarts.items()]
-        order = Order("siblings", living, self._lost, self._incidents, restarts)
+        losses = self._losses
+        order = Order("siblings", living, losses.instances, losses.incidents, losses.restarts)
         for child in self._workers:
             child.send(order)
 
@@ -376,9 +352,9 @@ class Supervisor:
             sockets=[(bound.url, bound.address, bound.socket.fileno()) for bound in self._sockets],
             workers=[reload.inherited(child) for child in self._workers if child.status is None],
             keeper=reload.inherited(self._keeper) if self._keeper is not None else None,
-            lost=[str(lost) for lost in self._lost],
-            incidents=self._incidents,
-            restarts=[(name, cause, number) for (name, cause), number in self._restarts.items()],
+            lost=[str(lost) for lost in self._losses.instances],
+            incidents=self._losses.incidents,
+            restarts=self._losses.restarts,
         )
         with signals_blocked():
             reload.execute(state)  # returns only when it failed
@@ -395,9 +371,7 @@ class Supervisor:
         """Continue the work of the program that executed this one."""
         self._machine, self._next_number = UUID(state.machine), state.next_number
         self._folder = Path(state.folder)
-        self._lost = [UUID(lost) for lost in state.lost]
-        self._incidents = list(state.incidents)
-        self._restarts = {(name, cause): number for name, cause, number in state.restarts}
+        self._losses.inherit(state.lost, state.incidents, state.restarts)
         old = [reload.adopt(child) for child in state.workers]
         self._workers = list(old)
         self._keeper = reload.adopt(state.keeper) if state.keeper is not None else None
@@ -425,7 +399,7 @@ class Supervisor:
         """Plan the start of processes that were lost before the takeover, whose rest the former program forgot."""
         for spec in self._specs:
             if all(child.name != spec.name or child.is_leaving for child in self._workers):
-                self._due.setdefault(spec.name, time.monotonic())
+                self._losses.due.setdefault(spec.name, time.monotonic())
 
     def _succeed(self, spec: ProcessSpec, old: list[Child]) -> None:
         """Replace a process: its successor first, so that its duties are never without a process. Raises CoderError

@@ -56,7 +56,10 @@ _CUTS = (OSError, trio.BrokenResourceError, RelayError)
 
 
 class RetryDelays:
-    """Delays between attempts, in seconds: growing, varied by half, so that clients lost together return apart."""
+    """Delays between attempts, in seconds: growing, varied by half, so that clients lost together return apart.
+
+    The rule of `coder/base/retry.py`, of which the mesh, that imports nothing of ours, has its own form.
+    """
 
     def __init__(self) -> None:
         self._delay = MIN_RETRY_DELAY

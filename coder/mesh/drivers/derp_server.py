@@ -2,9 +2,9 @@
 
 Lives here: serving a connection after its HTTP upgrade, writing to receivers at once (`_deliver`) or when their sockets
 are free again (`_write`, which closes connections that take nothing), and notices about clients that leave.
-derp_server_client.py has the queues of a client, in derp_server_queue.py's order;
-HTTP is the caller's; frames are `core/wire/derp.py`. The relay routes by public key and cannot read the packets. Obeys
-docs/protocol/derp.md, "What a relay does"; `tests/data/wire/derp.json` is the recorded conversation.
+derp_server_client.py has a client's queues, in derp_server_queue.py's order; HTTP is the caller's; frames are
+`core/wire/derp.py`. The relay routes by public key and cannot read the packets. Obeys docs/protocol/derp.md, "What a
+relay does"; `tests/data/wire/derp.json` is the recorded conversation.
 """
 
 from __future__ import annotations
@@ -217,7 +217,8 @@ class DerpServer:
             del buffer[:used]
             client.bytes_in += used
             if not client.is_known and self._unknown is not None:
-                self.counters.throttled += await self._unknown.hold(client, spent, used)
+                work = max(spent, inbox.take_records(), 1)  # a read or a record of one byte costs as much as a frame
+                self.counters.throttled += await self._unknown.hold(client, work, used)
             if self._rate and not client.mesh:
                 await self._hold_to_rate(client, used)
             if is_more:
@@ -270,10 +271,8 @@ class DerpServer:
                     self._forward(client, run_to, buffer, run_start, at, run_packets)
                     run_start, run_to, run_packets = at, to, 0
                 # SendPacket and RecvPacket differ in the type and in the key, so the bytes are reused.
-                head, new_head = (
-                    bytes(buffer[at : at + KEY_END]),
-                    derp.HEADER.pack(derp.RECV_PACKET, length) + client.key,
-                )
+                head = bytes(buffer[at : at + KEY_END])
+                new_head = derp.HEADER.pack(derp.RECV_PACKET, length) + client.key
                 buffer[at : at + KEY_END] = new_head
                 run_packets += 1
                 if is_disco:
@@ -411,14 +410,13 @@ class DerpServer:
                     packets, frames = client.take()
                     if not frames:
                         break
-                with trio.move_on_after(WRITE_TIMEOUT) as timer:
-                    if client.link is None:
+                if client.link is not None:
+                    is_taken = await client.link.send_steadily(frames, WRITE_TIMEOUT)
+                else:
+                    with trio.move_on_after(WRITE_TIMEOUT) as timer:
                         await client.stream.send_all(frames)
-                    elif frames:
-                        await client.link.send_all(frames)
-                    else:
-                        await client.link.drain()
-                if timer.cancelled_caught:
+                    is_taken = not timer.cancelled_caught
+                if not is_taken:
                     self.counters.slow_closed += 1
                     client.scope.cancel()
                     return

@@ -29,7 +29,13 @@ READ_SIZE = 262_144
 """Large, because under load a read returns everything that arrived meanwhile and costs the same."""
 RECORD_SIZE = 16_384
 """Plaintext of a TLS record at most."""
+MANY_RECORDS = 500
+"""Ours: records decrypted before other tasks get their turn. A read of records of one byte is eleven thousand, which
+take 47 ms."""
 UNSENT = 131_072
+LEAST_TAKEN = 4096
+"""Ours: bytes that a receiver takes at least in the time of a write. A flush may be 400 KB, and lines of 64 kbit/s
+exist."""
 MANY_FRAMES = 500
 """Ours: frames apart from a run of packets of one peer; other tasks get their turn after so many. A read of frames
 without a body is fifty thousand."""
@@ -42,7 +48,7 @@ _scratch = memoryview(bytearray(READ_SIZE))
 class RelayLink:
     """Connected socket, after all handshakes. Its stream is closed by the owner, and not read or written any more."""
 
-    __slots__ = ("_ended", "_fresh", "_incoming", "_outgoing", "_socket", "_ssl", "_unsent")
+    __slots__ = ("_ended", "_fresh", "_incoming", "_outgoing", "_socket", "_ssl", "_unsent", "records")
 
     def __init__(self, sock: trio.socket.SocketType, tls: trio.SSLStream[trio.SocketStream] | None = None) -> None:
         self._socket = sock
@@ -50,7 +56,9 @@ class RelayLink:
         self._incoming = tls._incoming if tls is not None else ssl.MemoryBIO()
         self._outgoing = tls._outgoing if tls is not None else ssl.MemoryBIO()
         self._fresh = tls is not None
-        """Whether the stream may have received more than it has returned."""
+        """Whether more may have been received than was returned, by the stream or by the last read."""
+        self.records = 0
+        """Records decrypted so far; `FrameBuffer.take_records` resets it."""
         self._ended = False
         self._unsent = memoryview(b"")
 
@@ -97,19 +105,25 @@ class RelayLink:
         return False
 
     def _decrypt(self, tls: ssl.SSLObject, buffer: bytearray) -> bool:
-        """Append the whole records that have arrived; return whether there were any."""
+        """Append whole records that have arrived, MANY_RECORDS at most; return whether there were any."""
         before = len(buffer)
+        count = 0
         try:
-            while data := tls.read(RECORD_SIZE):
+            for count in range(1, MANY_RECORDS + 1):  # noqa: B007
+                data = tls.read(RECORD_SIZE)
+                if not data:
+                    self._ended = True
+                    break
                 buffer += data
                 if not self._incoming.pending:
                     break
             else:
-                self._ended = True
+                self._fresh = True
         except ssl.SSLWantReadError:
             pass  # the rest of a record has not arrived
         except ssl.SSLError:
             self._ended = True  # after what was sound
+        self.records += count
         return len(buffer) > before
 
     def write_now(self, data: bytes) -> bool:
@@ -137,14 +151,32 @@ class RelayLink:
         else:
             await self.drain()
 
+    async def send_steadily(self, data: bytes, seconds: float) -> bool:
+        """Write like `send_all`, or drain if `data` is empty; return False when the socket took less than LEAST_TAKEN
+        in so many seconds. Raises OSError, trio.ClosedResourceError."""
+        if data and self.write_now(data):
+            await trio.lowlevel.checkpoint()
+            return True
+        while left := len(self._unsent):
+            with trio.move_on_after(seconds):
+                await self.drain()
+            self._write_rest()  # a socket is reported as writable only after it has sent half of what it held
+            if self._unsent and len(self._unsent) > left - LEAST_TAKEN:
+                return False
+        return True
+
     async def drain(self) -> None:
         """Wait until the socket has taken all bytes. Raises OSError, trio.ClosedResourceError."""
         while self._unsent:
             await trio.lowlevel.wait_writable(self._socket)
+            self._write_rest()
+
+    def _write_rest(self) -> None:
+        if self._unsent:
             try:
                 self._unsent = self._unsent[os.write(self._socket.fileno(), self._unsent) :]
             except BlockingIOError:
-                continue
+                pass  # not yet
 
 
 class FrameBuffer:
@@ -169,6 +201,13 @@ class FrameBuffer:
         data = await self.stream.receive_some(limit)
         self.buffer += data
         return bool(data)
+
+    def take_records(self) -> int:
+        """Return how many TLS records were read since the last call; 0 without a link."""
+        if self.link is None:
+            return 0
+        records, self.link.records = self.link.records, 0
+        return records
 
     async def _more_records(self, tls: trio.SSLStream[trio.abc.Stream], limit: int) -> bool:
         """Wait for one TLS record, then decrypt those that arrived with it, without a turn of the event loop each."""

@@ -83,7 +83,7 @@ def test_cycle_that_survived_is_freed_by_a_sweep(settled: Sweeps) -> None:
     gc.collect(1)
     assert seen() is not None
     assert sweep_if_due() is None  # too little survived
-    settled.collections = SWEEP_AT // NEW_OBJECTS
+    settled.collections, settled._blocks = SWEEP_AT // NEW_OBJECTS, sys.getallocatedblocks() - SWEEP_AT
     swept = sweep_if_due()
     assert swept is not None
     assert swept[0] >= 1
@@ -117,10 +117,24 @@ def test_sweep_is_due_when_enough_survived_long_enough() -> None:
     assert sweeps.is_due(SWEEP_EVERY)
 
 
-def test_sweep_is_due_at_once_when_much_survived() -> None:
+def test_sweep_is_due_at_once_when_much_survived(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = [1_000_000]
+    monkeypatch.setattr(sys, "getallocatedblocks", lambda: blocks[0])
     sweeps = Sweeps(0.0)
+    blocks[0] += SWEEP_AT
+    assert not sweeps.is_due(0.0)
     _survive(sweeps, -(-SWEEP_AT // NEW_OBJECTS))
     assert sweeps.is_due(0.0)
+    sweeps.swept(0, 0.0)
+    _survive(sweeps, -(-SWEEP_AT // NEW_OBJECTS))
+    assert not sweeps.is_due(0.0), "memory has not grown since"
+
+
+def test_pages_that_leave_nothing_cause_no_sweep(settled: Sweeps) -> None:
+    """A request of this size is a collection of the youngest generation, although all of it is freed at its end."""
+    while settled.collections * NEW_OBJECTS < SWEEP_AT:
+        assert [{"a": [number], "b": (number, [number])} for number in range(12_000)]
+    assert sweep_if_due() is None
 
 
 def test_sweeps_that_free_little_become_rare() -> None:

@@ -66,9 +66,9 @@ def delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     taken: list[float] = []
     ask = retry.Backoff.next_delay
 
-    def next_delay(self: retry.Backoff) -> float:
+    def next_delay(self: retry.Backoff, attempt: float = 0.0) -> float:
         taken.append(self._delay)  # varied by up to a half, delays need not grow
-        ask(self)
+        ask(self, attempt)
         return 0.0
 
     monkeypatch.setattr(retry.Backoff, "next_delay", next_delay)

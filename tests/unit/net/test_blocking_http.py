@@ -136,3 +136,29 @@ def test_post_avoids_closed_connection() -> None:
     select.select([client._connection._socket], [], [])  # the peer's end has arrived
     assert client.request("POST", "/").body == b"hello"
     client.close()
+
+
+class WordyPeer(Peer):
+    """Answers every request of a connection, and sends a further answer with each."""
+
+    arrived: list[bytes]
+
+    def _serve(self, answers: tuple[bytes, ...]) -> None:
+        self.arrived = []
+        for answer in answers:
+            connection, _ = self._listening.accept()
+            with connection:
+                while data := connection.recv(1 << 16):
+                    self.arrived += data.split()[:1]
+                    connection.sendall(answer + GOOD["nothing"][0])
+        self._listening.close()
+
+
+def test_rest_of_an_answer_answers_no_request() -> None:
+    peer = WordyPeer(*[GOOD["length"][0]] * 3)
+    client = BlockingClient(peer.policy)
+    for method in ("GET", "POST", "GET"):
+        assert client.request(method, "/").body == b"hello"
+    client.close()
+    peer._thread.join()
+    assert peer.arrived == [b"GET", b"POST", b"GET"]

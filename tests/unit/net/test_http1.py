@@ -144,3 +144,24 @@ async def test_post_avoids_closed_connection() -> None:
         await trio.lowlevel.wait_readable(kept.stream.socket)
         assert (await client.request("POST", "/")).body == b"ok"
         assert arrived == ["GET", "POST"]
+
+
+async def test_rest_of_an_answer_answers_no_request() -> None:
+    """A broken server sends more than its answer: the next request has to reach it, by a fresh connection."""
+    arrived: list[str] = []
+
+    async def answer(stream: trio.SocketStream) -> None:
+        async with stream:
+            while data := await stream.receive_some():
+                arrived.append(bytes(data).split()[0].decode())
+                await stream.send_all(HEAD + b"ok" + HEAD + b"no")
+
+    async with trio.open_nursery() as nursery:
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, answer, [listener])
+        url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}"
+        async with HttpClient(DialPolicy(url, proxies={})) as client:
+            for method in ("GET", "POST", "GET"):
+                assert (await client.request(method, "/")).body == b"ok"
+        nursery.cancel_scope.cancel()
+    assert arrived == ["GET", "POST", "GET"]

@@ -12,7 +12,7 @@ import trio
 from coder.mesh.derp_map import DerpNode, DerpRegion
 from coder.mesh.errors import RelayError
 from coder.net import carried_stream, http1, websocket
-from coder.net.errors import UnansweredUpgrade
+from coder.net.errors import HttpError, UnansweredUpgrade
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.tailnet import relay
@@ -20,10 +20,11 @@ from coder.tailnet.relay import RelayDialer
 
 
 class SilentServer:
-    """Answers no upgrade but, if `is_busy`, one to the relay; and other requests only if `answers_plain`."""
+    """Answers no upgrade but, if `is_busy`, one to the relay, by `relay_status`; and other requests only if
+    `answers_plain`."""
 
-    def __init__(self, answers_plain: bool, *, is_busy: bool = False) -> None:
-        self.answers_plain, self.is_busy = answers_plain, is_busy
+    def __init__(self, answers_plain: bool, *, is_busy: bool = False, relay_status: str = "") -> None:
+        self.answers_plain, self.is_busy, self.relay_status = answers_plain, is_busy, relay_status
         self.requests: list[str] = []
 
     async def serve(self, stream: trio.SocketStream) -> None:
@@ -37,15 +38,19 @@ class SilentServer:
             if self.answers_plain and b"upgrade:" not in head.lower():
                 await stream.send_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
                 return
-            if self.is_busy and head.startswith(b"GET /derp "):
+            if self.relay_status and head.startswith(b"GET /derp "):
+                await stream.send_all(f"HTTP/1.1 {self.relay_status}\r\nContent-Length: 0\r\n\r\n".encode())
+            elif self.is_busy and head.startswith(b"GET /derp "):
                 answer = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
                 await stream.send_all(answer)
             await trio.sleep_forever()
 
 
 @contextlib.asynccontextmanager
-async def _server(answers_plain: bool, *, is_busy: bool = False) -> AsyncIterator[tuple[SilentServer, int]]:
-    server = SilentServer(answers_plain, is_busy=is_busy)
+async def _server(
+    answers_plain: bool, *, is_busy: bool = False, relay_status: str = ""
+) -> AsyncIterator[tuple[SilentServer, int]]:
+    server = SilentServer(answers_plain, is_busy=is_busy, relay_status=relay_status)
     async with trio.open_nursery() as nursery:
         listeners: Any = await nursery.start(trio.serve_tcp, server.serve, 0)
         yield server, listeners[0].socket.getsockname()[1]
@@ -93,13 +98,28 @@ async def test_websocket_is_carried_past_middleboxes_only(
         assert await requests_of(server, len(expected)) == sorted(expected)
 
 
-async def test_busy_server_gets_no_dearer_attempt(impatient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("relay_status", "is_carried"),
+    [("", False), ("404 Not Found", False), ("429 Too Many Requests", False), ("426 Upgrade Required", True)],
+    ids=["relay", "no relay", "budget used up", "stripped"],
+)
+async def test_busy_server_gets_no_dearer_attempt(
+    relay_status: str, is_carried: bool, impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It answers what is cheap, and lets agents wait."""
     monkeypatch.setattr(carried_stream, "PLAIN_TIMEOUT", 60.0)
-    async with _server(answers_plain=True, is_busy=True) as (server, port):
+    async with _server(answers_plain=True, is_busy=True, relay_status=relay_status) as (server, port):
         with trio.fail_after(60), pytest.raises(UnansweredUpgrade):
             await connect_websocket(DialPolicy(f"http://127.0.0.1:{port}", proxies={}), "/link")
-        assert await requests_of(server, 3) == ["GET /derp", "GET /latency-check", "GET /link"]
+        expected = ["GET /derp", "GET /latency-check", "GET /link", *["POST /link"] * is_carried]
+        assert await requests_of(server, len(expected)) == expected
+
+
+@pytest.mark.parametrize(("retry_after", "may_be"), [(0.0, True), (5.0, False)])
+async def test_busy_proxy_strips_nothing(retry_after: float, may_be: bool) -> None:
+    page = HttpError(503, "a page")
+    page.retry_after = retry_after
+    assert await carried_stream.may_be_stripped(DialPolicy("http://127.0.0.1:9"), page) == may_be
 
 
 @pytest.mark.parametrize("answers_plain", [False, True])

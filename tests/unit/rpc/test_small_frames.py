@@ -38,6 +38,19 @@ async def test_frames_yield_to_others(kind: str) -> None:
     assert turns.count > COUNT / _FRAMES_PER_YIELD / 8  # a chunk of a read is seven hundred frames
 
 
+async def test_reader_joins_small_frames() -> None:
+    """Otherwise it would move the rest of a window, some hundred thousand frames, for each of them."""
+    data = b"".join(frame(yamux.FrameType.DATA, NONE, 1, 1) + bytes([number % 251]) for number in range(COUNT))
+    async with open_mux(peer_says(OPENED + data), client=False) as mux:
+        stream = await mux.accept()
+        await mux.wait_closed()
+        reads = [await stream.receive_some(3000)]
+        while len(reads[-1]) == 3000:
+            reads.append(await stream.receive_some(3000))
+        assert b"".join(reads) == bytes(number % 251 for number in range(COUNT))
+        assert mux._unread == 0
+
+
 def test_unread_answers_are_bounded() -> None:
     """Otherwise they would stay in memory as long as a peer requests, at twelve bytes each."""
     machine = yamux.Yamux(client=False)

@@ -16,8 +16,9 @@ import pytest
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.processes import children, reload, supervisor
 from coder.coderd.processes.children import Child
+from coder.coderd.processes.losses import LONGEST_REST
 from coder.coderd.processes.signals import HANDLED
-from coder.coderd.processes.supervisor import KEEPER_STALL, LONGEST_REST, STALL, Supervisor
+from coder.coderd.processes.supervisor import KEEPER_STALL, STALL, Supervisor
 
 
 @pytest.fixture
@@ -51,9 +52,9 @@ def test_refused_fork_leaves_nothing() -> None:
 
 @pytest.mark.usefixtures("full")
 def test_replacement_is_tried_again(watching: Supervisor) -> None:
-    watching._due = {"api-1": time.monotonic() - 1}
+    watching._losses.due = {"api-1": time.monotonic() - 1}
     watching._replace_ended()
-    assert 0 < watching._due["api-1"] - time.monotonic() <= LONGEST_REST
+    assert 0 < watching._losses.due["api-1"] - time.monotonic() <= LONGEST_REST
     assert not watching._workers
 
 
@@ -72,7 +73,7 @@ def test_missing_processes_are_planned_after_takeover(watching: Supervisor) -> N
     with ours, theirs:
         watching._workers = [Child("api-1", 0, ours), Child("loops", 0, ours, is_retiring=True, leaves_by=1.0)]
         watching._replace_missing()
-    assert watching._due.keys() == {"api-2", "relay", "edge", "loops"}
+    assert watching._losses.due.keys() == {"api-2", "relay", "edge", "loops"}
 
 
 def test_reload_keeps_what_leaves() -> None:

@@ -194,3 +194,19 @@ async def test_broken_receiver_does_not_end_sender(mock_clock: trio.testing.Mock
         await one.send(derp.DerpPing(bytes(8)).encode())
         assert await one.until(1) == [(derp.PONG, bytes(8))]
         assert not server.is_connected(private_key(2).public)
+
+
+async def test_slow_receiver_stays_connected(mock_clock: trio.testing.MockClock) -> None:
+    """20 KB a second: what was taken from its queue at once needs longer than a write may stand still."""
+    server = DerpServer(private_key(9))
+    async with connected(server, 1, 2) as (one, two), trio.open_nursery() as nursery:
+        nursery.start_soon(one.send, *(packet(2, number, 30_000) for number in range(20)))
+        await trio.testing.wait_all_tasks_blocked()
+        frames = list[tuple[int, bytes]]()
+        while len(numbers(frames, 1)) < 20:
+            data = await two.stream.receive_some(20_000)
+            assert data, "the relay closed the connection"
+            frames += two._reader.feed_untrusted(data)
+            mock_clock.jump(1.0)
+            await trio.testing.wait_all_tasks_blocked()
+        assert numbers(frames, 1) == list(range(20)) and not server.counters.slow_closed

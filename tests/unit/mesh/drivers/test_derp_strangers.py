@@ -86,6 +86,22 @@ async def test_strangers_share_an_allowance(clients: int, autojump_clock: trio.t
         nursery.cancel_scope.cancel()
 
 
+async def test_small_reads_count_as_frames(mock_clock: trio.testing.MockClock) -> None:
+    """A frame that arrives byte by byte costs as much as one of a byte each."""
+    reads = int(strangers.STRANGERS_FRAMES * strangers.STRANGERS_BURST) + 1
+    async with trio.open_nursery() as nursery:
+        relay = Relay(nursery)
+        stream = await relay.connect(1, STRANGER)
+        assert stream is not None
+        for byte in derp.frame(0x7F, bytes(reads)):
+            await stream.send_all(bytes([byte]))
+            await trio.testing.wait_all_tasks_blocked()
+        mock_clock.jump(1)
+        await trio.testing.wait_all_tasks_blocked()
+        assert relay.server.counters.throttled == 1
+        nursery.cancel_scope.cancel()
+
+
 async def test_announced_key_has_no_allowance(autojump_clock: trio.testing.MockClock) -> None:
     async with trio.open_nursery() as nursery:
         relay = Relay(nursery)

@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from coder.mesh.drivers.framing import READ_SIZE, RECORD_SIZE, RelayLink
+from coder.mesh.drivers.framing import MANY_RECORDS, READ_SIZE, RECORD_SIZE, FrameBuffer, RelayLink
 from coder.mesh.drivers.pipe import pipe_pair
 from tests.kit.stand_ins.certificates import Authority
 
@@ -102,6 +102,23 @@ async def test_read_keeps_to_limit(secure: tuple[Secure, Secure], plain: tuple[t
             assert await link.read_into(buffer, 20_000)
             assert len(buffer) - before < 20_000 + RECORD_SIZE
         assert buffer == sent
+
+
+async def test_many_small_records_are_several_reads(secure: tuple[Secure, Secure]) -> None:
+    """Nothing more arrives: the rest is read without waiting for the socket."""
+    client, server = secure
+    inbox, sizes = FrameBuffer(server, b""), list[int]()
+    inbox.link = link_of(server)
+    for _ in range(2 * MANY_RECORDS + 7):
+        client._ssl_object.write(b"x")
+    await client.transport_stream.send_all(client._outgoing.read())
+    with trio.fail_after(60):
+        while sum(sizes) < 2 * MANY_RECORDS + 7:
+            assert await inbox.more()
+            sizes.append(len(inbox.buffer))
+            inbox.buffer.clear()
+            assert inbox.take_records() >= sizes[-1]
+    assert max(sizes) <= MANY_RECORDS
 
 
 async def test_end_follows_last_record(secure: tuple[Secure, Secure]) -> None:

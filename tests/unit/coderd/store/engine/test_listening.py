@@ -59,11 +59,11 @@ async def test_refused_listen_is_retried_with_pauses(monkeypatch: pytest.MonkeyP
     enough = trio.Event()
 
     class Pauses(Backoff):
-        def next_delay(self) -> float:
+        def next_delay(self, attempt: float = 0.0) -> float:
             pauses.append(self._delay)
             if len(pauses) == 4:
                 enough.set()
-            super().next_delay()
+            super().next_delay(attempt)
             return 0.0
 
     async def refuse(*_: Any) -> None:
