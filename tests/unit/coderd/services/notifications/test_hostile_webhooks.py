@@ -14,9 +14,12 @@ import trio
 
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.notifications import notification_delivery as delivery
+from coder.coderd.store.engine.availability import DatabaseAwayError
+from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.notifications.notifications import MessagePayload, MessageRow
 from coder.coderd.store.people.users import UserRow
 from coder.domain.notifications.notification_texts import BY_ID
+from tests.kit.server.server_in_process import running_coderd
 from tests.kit.stand_ins.hostile_http import BROKEN, ENDLESS, Answer, hostile_provider, plain
 
 PAYLOAD: MessagePayload = {"title": "Hello", "body": "There.", "actions": [], "labels": {}}
@@ -62,3 +65,30 @@ async def test_endless_answers_end_with_their_attempt(every: int) -> None:
             with trio.move_on_after(0.5):
                 await post(receiver.url + "/hook")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+async def test_outage_after_delivery_sends_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    with hostile_provider() as receiver:
+        receiver.answers["/hook"] = plain(b"")
+        settings: dict[str, Any] = {
+            "notifications_method": "webhook",
+            "notifications_webhook_endpoint": receiver.url + "/hook",
+        }
+        async with running_coderd(first_user=True, **settings) as world:
+            run, settled = world.ctx.db.run, trio.Event()
+            outages = [DatabaseAwayError(ConnectionResetError()), DatabaseAwayError(OSError(), in_doubt=True)]
+
+            async def interrupted(fn: Any, *args: Any, **kwargs: Any) -> Any:
+                is_awaited = fn is store.settle and args[0].method == "webhook"
+                if is_awaited and outages:
+                    raise outages.pop()
+                result = await run(fn, *args, **kwargs)
+                if is_awaited:
+                    settled.set()
+                return result
+
+            monkeypatch.setattr(world.ctx.db, "run", interrupted)
+            assert (await world.post("/api/v2/notifications/test")).status_code == 204
+            await settled.wait()
+            assert not outages and receiver.served == ["/hook"]
+            assert await world.ctx.db.read(store.next_due, ["webhook"]) is None
