@@ -9,7 +9,7 @@ import trio
 
 from coder.base.retry import Backoff
 from coder.coderd.store.engine.errors import DatabaseAwayError
-from coder.coderd.store.engine.fates import fate_of, transaction_id
+from coder.coderd.store.engine.sessions import fate_of, transaction_id
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Database, Tx
