@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import trio
 
 from coder.base.retry import Backoff
+from coder.coderd.store.engine.database import fate_of, transaction_id
 from coder.coderd.store.engine.errors import DatabaseAwayError
-from coder.coderd.store.engine.sessions import fate_of, transaction_id
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Database, Tx

@@ -66,8 +66,8 @@ async def person(ctx: Context, granted: TokenGrant) -> Person:
     """Return the user's identity. Raises Unauthenticated (not in an allowed group), Forbidden (no verified email),
     BadGateway.
     """
-    user = await _get(ctx, "/user", granted.access)
-    number, login = (user.get("id"), user.get("login")) if isinstance(user, dict) else (None, None)
+    user = as_object(await _get(ctx, "/user", granted.access))
+    number, login = user.get("id"), user.get("login")
     if not isinstance(number, int) or not 0 < number < 2**63 or not isinstance(login, str) or not login.isascii():
         raise BadGateway("GitHub did not identify the user.")
     await _check_membership(ctx, granted.access, login)

@@ -1,5 +1,4 @@
-"""Database sessions: a connection pooler that shares them by the transaction is refused, work has a longest time, and
-PostgreSQL is asked what became of a transaction whose answer to the commit was lost.
+"""Database sessions: a connection pooler that shares them by the transaction is refused, and work has a longest time.
 
 TCP notices a host that vanished (`TCP_DEFAULTS`). A proxy, a pooler or a frozen server keeps the connection alive and
 never answers: without a limit here the work would hold its connection, and its caller, forever.
@@ -11,24 +10,20 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from asyncpg.exceptions import (
     DuplicatePreparedStatementError,
     InvalidSQLStatementNameError,
     PostgresError,
 )
-from sqlalchemy import event, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import event
 
 from coder.base.errors import CoderError
-from coder.coderd.store.engine.availability import means_temporary
 from coder.coderd.store.engine.new_connections import Connector
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
-
-    from coder.coderd.store.engine.database import Tx
 
 _TIMEOUT = 10.0
 """Seconds to connect for the check, to a single host."""
@@ -108,24 +103,3 @@ def extend() -> None:
 def watch_progress(engine: Engine) -> None:
     """Begin the time of each statement when it is sent."""
     event.listen(engine, "before_cursor_execute", lambda *_statement: extend())
-
-
-Fate = Literal["committed", "aborted", "in progress"]
-
-
-async def transaction_id(tx: Tx) -> str:
-    """Return the id of this transaction, for `fate_of` on any later connection."""
-    return str((await tx.execute(text("SELECT pg_current_xact_id()::text"))).scalar_one())
-
-
-async def fate_of(tx: Tx, number: str) -> Fate:
-    """Return what became of a recent transaction. One that the database does not know was lost with a failover."""
-    try:
-        fate = (
-            await tx.execute(text("SELECT pg_xact_status(CAST(CAST(:id AS text) AS xid8))"), {"id": number})
-        ).scalar()
-    except DBAPIError as error:
-        if means_temporary(error):
-            raise
-        return "aborted"  # the id is of the future: the standby that is the primary now had not heard of it
-    return fate or "aborted"

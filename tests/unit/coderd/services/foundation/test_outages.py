@@ -6,8 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from coder.coderd.services.foundation.outages import run_once
-from coder.coderd.store.engine.database import Tx, open_database
-from coder.coderd.store.engine.sessions import fate_of
+from coder.coderd.store.engine.database import Tx, fate_of, open_database
 from tests.kit.server.postgres_server import fresh_database
 from tests.kit.stand_ins.postgres_proxy import COMMIT, Fault, Moment, close, hostile_postgres, reset
 
