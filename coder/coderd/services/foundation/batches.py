@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import trio
 from outcome import Error, Outcome, Value
 
+from coder.coderd.services.foundation.outages import run_once
 from coder.coderd.store.engine.availability import DatabaseAwayError
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ class Batch(Generic[Item, Result]):
 
     async def _write_all(self, batch: Sequence[_Waiting[Item, Result]]) -> None:
         try:
-            results = await self._ctx.db.run(self._write, [waiting.item for waiting in batch])
+            # Agents repeat a report after an outage: lines and statistics would be stored twice.
+            results = await run_once(self._ctx.db, self._write, [waiting.item for waiting in batch])
         except DatabaseAwayError as error:
             _fail(batch, error)
         except Exception as error:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import trio
 
 from coder.base.retry import Backoff
+from coder.coderd.store.engine.database import fate_of, transaction_id
 from coder.coderd.store.engine.errors import DatabaseAwayError
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Database, Tx
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -26,4 +30,38 @@ async def until_available(fn: Callable[P, Awaitable[T]], *args: P.args, **kwargs
         try:
             return await fn(*args, **kwargs)
         except DatabaseAwayError:
+            await trio.sleep(backoff.next_delay())
+
+
+async def run_once(
+    db: Database, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Run a transaction as `Database.run` does, but learn whether one in doubt took effect, and repeat it only if not.
+
+    For work that its caller repeats after DatabaseAwayError, and whose repetition would write twice. It costs a
+    statement more. Raises DatabaseAwayError when the transaction did not take effect.
+    """
+    done: list[tuple[T, str]] = []
+
+    async def unit(tx: Tx) -> T:
+        done.clear()
+        result = await fn(tx, *args, **kwargs)
+        done.append((result, await transaction_id(tx)))
+        return result
+
+    unit.__name__ = getattr(fn, "__name__", "work")  # observers count by it
+    backoff = Backoff(FIRST_REST, LONGEST_REST)
+    while True:
+        try:
+            return await db.run(unit)
+        except DatabaseAwayError as error:
+            if not error.in_doubt:
+                raise
+        result, number = done.pop()
+        while True:
+            fate = await until_available(db.read, fate_of, number)
+            if fate == "committed":
+                return result
+            if fate == "aborted":
+                break
             await trio.sleep(backoff.next_delay())

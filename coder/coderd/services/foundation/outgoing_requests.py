@@ -1,7 +1,8 @@
 """Requests of this server to other servers, such as identity providers.
 
 Each request uses a fresh connection and the proxy of the server's environment. Replies are bounded in time and size:
-the other server may be untrusted, and parsing its reply blocks every other task.
+the other server may be untrusted, and parsing its reply blocks every other task. URLs and tokens that it sent earlier
+are untrusted, too.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit
+
+import h11
+import trio
 
 from coder.base.json_types import JsonObject
 from coder.base.secret import Secret
+from coder.net.errors import NetError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
 
@@ -22,7 +27,9 @@ DOCUMENT = 1 << 20
 SMALL = 64 << 10
 "Bytes of one report or one certificate."
 _MOST_FIELDS = 100
-_ANY_STATUS = tuple(range(100, 600))
+MAX_URL = 8 << 10
+"Characters of a URL (ours) that another server sent; browsers and proxies accept no longer ones everywhere."
+_ANY_STATUS = tuple(range(100, 1000))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +67,11 @@ async def fetch(
     limit: int = DOCUMENT,
 ) -> OutgoingReply:
     """Send a request and return its reply, whatever its status. Raises NetError without a reply within `limit`
-    bytes.
+    bytes, and for a URL or a header that cannot be sent.
     """
-    parts = urlsplit(url)
+    parts = split_url(url)
+    if parts is None:
+        raise NetError("protocol", "its URL is not one of HTTP")
     fields = [("Accept", "application/json"), *(headers or {}).items()]
     if bearer is not None:
         fields.append(("Authorization", f"Bearer {bearer.reveal()}"))
@@ -71,8 +80,23 @@ async def fetch(
         body = urlencode(form).encode()
         fields.append(("Content-Type", "application/x-www-form-urlencoded"))
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    async with HttpClient(DialPolicy(f"{parts.scheme}://{parts.netloc}")) as client:
-        answer = await client.request(
-            method, path, body=body, headers=fields, expect=_ANY_STATUS, timeout=_TIMEOUT, limit=limit
-        )
+    try:
+        async with HttpClient(DialPolicy(f"{parts.scheme}://{parts.netloc}")) as client:
+            answer = await client.request(
+                method, path, body=body, headers=fields, expect=_ANY_STATUS, timeout=_TIMEOUT, limit=limit
+            )
+    except (h11.LocalProtocolError, UnicodeError) as error:  # a token with a line break
+        raise NetError("protocol", "the request has characters that HTTP cannot send") from error
+    except (OSError, trio.BrokenResourceError) as error:
+        raise NetError("unreachable", "the connection broke") from error
     return OutgoingReply(answer.status, answer.body)
+
+
+def split_url(url: str) -> SplitResult | None:
+    """Split an absolute URL of HTTP; None for any other text."""
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:  # a bracket without its end, a port out of range
+        return None
+    return parts if is_usable and len(url) <= MAX_URL and url.isascii() and url.isprintable() else None

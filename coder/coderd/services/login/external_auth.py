@@ -29,7 +29,7 @@ from coder.api.login.external_auth import (
 from coder.base.json_types import Json, JsonObject, as_object
 from coder.base.secret import Secret
 from coder.coderd.services.access.application_limits import refuse_applications
-from coder.coderd.services.foundation.outgoing_requests import OutgoingReply, fetch
+from coder.coderd.services.foundation.outgoing_requests import OutgoingReply, fetch, split_url
 from coder.coderd.services.login.oauth_exchange import ExchangeRefused, ProviderEndpoint, TokenGrant, exchange, renew
 from coder.coderd.store.login import external_auth as store
 from coder.coderd.store.login.external_auth import ExternalLink
@@ -194,13 +194,27 @@ def _parsed(reply: OutgoingReply, read: Callable[[Mapping[str, Json]], _Result])
         return None
 
 
+_MAX_TEXT = 2048
+"Characters of a provider's text (ours) that are shown."
+
+
+def _text(value: Json) -> str:
+    text = str(value or "")[:_MAX_TEXT]
+    text.encode()  # raises UnicodeEncodeError for what no answer can contain
+    return text
+
+
+def _link(value: Json) -> str:
+    return "" if split_url(str(value)) is None else str(value)
+
+
 def _github_user(document: Mapping[str, Json]) -> ExternalAuthUser:
     return ExternalAuthUser(
         id=_number(document["id"]),
-        login=str(document["login"]),
-        avatar_url=str(document.get("avatar_url") or ""),
-        profile_url=str(document.get("html_url") or ""),
-        name=str(document.get("name") or ""),
+        login=_text(document["login"]),
+        avatar_url=_link(document.get("avatar_url")),
+        profile_url=_link(document.get("html_url")),
+        name=_text(document.get("name")),
     )
 
 
@@ -212,7 +226,7 @@ def _github_installations(document: Mapping[str, Json]) -> list[ExternalAuthAppI
         ExternalAuthAppInstallation(
             id=_number(item["id"]),
             account=_github_user(as_object(item["account"])),
-            configure_url=str(item.get("html_url") or ""),
+            configure_url=_link(item.get("html_url")),
         )
         for item in installations
     ]

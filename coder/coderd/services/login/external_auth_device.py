@@ -9,7 +9,7 @@ from coder.api.login.external_auth import ExternalAuthDevice
 from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.foundation.outgoing_requests import fetch
 from coder.coderd.services.login.external_auth import find_provider, store_link
-from coder.coderd.services.login.oauth_exchange import ExchangeRefused, parse_seconds, parse_token_reply
+from coder.coderd.services.login.oauth_exchange import ExchangeRefused, parse_device_reply, parse_token_reply
 from coder.net.errors import NetError
 
 if TYPE_CHECKING:
@@ -29,15 +29,7 @@ async def begin_device(ctx: Context, ident: str) -> ExternalAuthDevice:
         raise Invalid(_NO_DEVICE)
     form = {"client_id": provider.client_id, "scope": " ".join(provider.scopes)}
     try:
-        reply = await fetch("POST", provider.device_code_url, form=form)
-        document = reply.document()
-        return ExternalAuthDevice(
-            device_code=str(document["device_code"]),
-            user_code=str(document["user_code"]),
-            verification_uri=str(document["verification_uri"]),
-            expires_in=parse_seconds(document.get("expires_in"), 900),
-            interval=parse_seconds(document.get("interval"), 5),
-        )
+        return parse_device_reply(await fetch("POST", provider.device_code_url, form=form))
     except (NetError, ValueError, KeyError, TypeError) as error:
         raise BadGateway("The provider sent no device code.", str(error)) from error
 

@@ -19,7 +19,7 @@ from coder.coderd.services.login.oauth_exchange import (
     ExchangeRefused,
     ProviderEndpoint,
     TokenGrant,
-    parse_seconds,
+    parse_device_reply,
     parse_token_reply,
 )
 from coder.domain.login.identity import Person, username_from
@@ -66,14 +66,15 @@ async def person(ctx: Context, granted: TokenGrant) -> Person:
     """Return the user's identity. Raises Unauthenticated (not in an allowed group), Forbidden (no verified email),
     BadGateway.
     """
-    user = await _get(ctx, "/user", granted.access)
-    if not isinstance(user, dict) or not isinstance(user.get("id"), int) or not isinstance(user.get("login"), str):
+    user = as_object(await _get(ctx, "/user", granted.access))
+    number, login = user.get("id"), user.get("login")
+    if not isinstance(number, int) or not 0 < number < 2**63 or not isinstance(login, str) or not login.isascii():
         raise BadGateway("GitHub did not identify the user.")
-    await _check_membership(ctx, granted.access, user["login"])
+    await _check_membership(ctx, granted.access, login)
     return Person(
-        linked_id=str(user["id"]),
+        linked_id=str(number),
         email=await _primary_email(ctx, granted.access),
-        username=username_from(user["login"]),
+        username=username_from(login),
         name=str(user.get("name") or "")[:128].strip(),
         picture=str(user.get("avatar_url") or ""),
     )
@@ -85,7 +86,7 @@ async def _check_membership(ctx: Context, token: Secret, login: str) -> None:
         return
     memberships = await _get(ctx, "/user/memberships/orgs?state=active&per_page=100", token)
     own_organizations = {
-        str(as_object(item["organization"])["login"]).lower()
+        str(as_object(item["organization"]).get("login", "")).lower()
         for item in (memberships if isinstance(memberships, list) else [])
         if isinstance(item, dict) and isinstance(item.get("organization"), dict) and item.get("state") == "active"
     }
@@ -143,14 +144,7 @@ async def begin_device(ctx: Context) -> ExternalAuthDevice:
         raise Invalid("Device flow is not enabled for Github OAuth2.")
     form = {"client_id": ctx.config.oauth2_github_client_id, "scope": " ".join(_SCOPES)}
     try:
-        document = (await fetch("POST", hosts(ctx).web + "/login/device/code", form=form)).document()
-        return ExternalAuthDevice(
-            device_code=str(document["device_code"]),
-            user_code=str(document["user_code"]),
-            verification_uri=str(document["verification_uri"]),
-            expires_in=parse_seconds(document.get("expires_in"), 900),
-            interval=parse_seconds(document.get("interval"), 5),
-        )
+        return parse_device_reply(await fetch("POST", hosts(ctx).web + "/login/device/code", form=form))
     except (NetError, ValueError, KeyError, TypeError) as error:
         raise BadGateway("GitHub sent no device code.", str(error)) from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote_plus, urlencode, urlsplit
 
 from coder.api.base.refusals import Failed
+from coder.api.login.external_auth import ExternalAuthDevice
 from coder.base.json_types import Json
+from coder.base.quoted import cut
 from coder.base.secret import Secret
-from coder.coderd.services.foundation.outgoing_requests import OutgoingReply, fetch
+from coder.coderd.services.foundation.outgoing_requests import OutgoingReply, fetch, split_url
 from coder.net.errors import NetError
 
 if TYPE_CHECKING:
@@ -140,13 +143,30 @@ def parse_token_reply(ctx: Context, reply: OutgoingReply) -> TokenGrant:
         raise ExchangeRefused(REFUSED, f"status {reply.status}: {error}") from error
     access = document.get("access_token")
     if not reply.fine or not isinstance(access, str) or not access:
-        raise ExchangeRefused(REFUSED, _error_text(document, reply.status), error=str(document.get("error", "")))
+        raise ExchangeRefused(REFUSED, _error_text(document, reply.status), error=_short(document.get("error", "")))
+    if not _TOKEN.fullmatch(access):
+        raise ExchangeRefused(REFUSED, "the provider sent an access token with characters that no token has")
     refresh = document.get("refresh_token")
     return TokenGrant(
         Secret(access),
-        Secret(refresh if isinstance(refresh, str) else ""),
+        Secret(refresh if isinstance(refresh, str) and _TOKEN.fullmatch(refresh) else ""),
         _expiry(ctx.clock.now(), document.get("expires_in")),
         document,
+    )
+
+
+def parse_device_reply(reply: OutgoingReply) -> ExternalAuthDevice:
+    """Parse the reply of a device authorization endpoint (RFC 8628 section 3.2). Raises ValueError, KeyError."""
+    document = reply.document()
+    codes = [str(document[name]) for name in ("device_code", "user_code", "verification_uri")]
+    if not all(_TOKEN.fullmatch(code) for code in codes) or split_url(codes[2]) is None:
+        raise ValueError("its codes or its URL have characters that none has")
+    return ExternalAuthDevice(
+        device_code=codes[0],
+        user_code=codes[1],
+        verification_uri=codes[2],
+        expires_in=parse_seconds(document.get("expires_in"), 900),
+        interval=parse_seconds(document.get("interval"), 5),
     )
 
 
@@ -154,7 +174,18 @@ def _error_text(document: Mapping[str, Json], status: int) -> str:
     error, description = document.get("error"), document.get("error_description")
     if not error:
         return f"the provider answered status {status} without an access token"
-    return f'oauth2: "{error}"' + (f' "{description}"' if description else "")
+    return f'oauth2: "{_short(error)}"' + (f' "{_short(description)}"' if description else "")
+
+
+_TOKEN = re.compile(r"[\x20-\x7e]*[\x21-\x7e]")
+"""RFC 6749 appendix A.12. A header takes no other characters, and none takes a space at its end."""
+_MAX_TEXT = 1000
+"""Characters of a provider's error (ours) that are shown."""
+
+
+def _short(value: Json) -> str:
+    """Return a provider's text without characters that act on a terminal or cannot be encoded."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in cut(str(value), _MAX_TEXT))
 
 
 _MAX_SECONDS = 10**9

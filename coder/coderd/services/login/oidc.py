@@ -10,7 +10,8 @@ import base64
 import hashlib
 import hmac
 import json
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -19,10 +20,11 @@ import trio
 
 from coder.api.base.refusals import BadGateway, Unauthenticated
 from coder.base.errors import CoderError
-from coder.base.json_types import JsonObject, as_object
+from coder.base.json_types import Json, JsonObject, as_object
 from coder.base.log import get_logger
+from coder.base.quoted import cut
 from coder.coderd.config.settings import struct_value
-from coder.coderd.services.foundation.outgoing_requests import fetch
+from coder.coderd.services.foundation.outgoing_requests import fetch, split_url
 from coder.coderd.services.login.client_assertion import load_certificate
 from coder.coderd.services.login.oauth_exchange import ProviderEndpoint, TokenGrant
 from coder.net.masking import masked
@@ -38,6 +40,9 @@ CALLBACK = "/api/v2/users/oidc/callback"
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 _KEY_LIFETIME = timedelta(hours=1)
 _KEY_RETRY_INTERVAL = timedelta(minutes=1)
+_MISCONFIGURED = "The OIDC provider is not set up correctly."
+_MAX_TEXT = 1000
+"Characters of a provider's text (ours) that are shown."
 _LEEWAY = 30
 "Seconds by which another machine's clock may differ."
 
@@ -72,8 +77,13 @@ def _check_access_token(token: str, claims: JsonObject, access: str) -> None:
     algorithm = str(jwt.get_unverified_header(token).get("alg", ""))
     digest = _DIGESTS.get(algorithm[-3:], hashlib.sha512)(access.encode()).digest()
     actual = base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
-    if not hmac.compare_digest(actual.encode(), str(expected).encode()):
+    if not _equal(actual, expected):
         raise Unauthenticated("Failed to verify OIDC token.", "its at_hash does not match the access token")
+
+
+def _equal(known: str, claimed: Json) -> bool:
+    # A claim may have halves of surrogate pairs, which UTF-8 lacks.
+    return hmac.compare_digest(known.encode(), str(claimed).encode("utf-8", "surrogatepass"))
 
 
 def enabled(ctx: Context) -> bool:
@@ -91,6 +101,9 @@ class OidcProvider:
         self._keys: PyJWKSet | None = None
         self._certificate = load_certificate(ctx.config)
         self._keys_at: datetime | None = None
+        self._failures = 0
+        self._failure = ("", "")
+        "Message and detail of the last failure to get a document."
 
     async def report_at_start(self) -> None:
         """Log once, as the server starts, that the provider cannot be used: logins would fail without an entry."""
@@ -104,11 +117,14 @@ class OidcProvider:
             )
 
     async def endpoint(self) -> ProviderEndpoint:
-        """Return the endpoints. Raises BadGateway when the provider cannot be reached."""
+        """Return the endpoints. Raises BadGateway when the provider cannot be reached or names no usable ones."""
         config = self._ctx.config
         document = await self._discover()
         methods = document.get("code_challenge_methods_supported")
         params = as_object(struct_value(config.oidc_auth_url_params))
+        for name in ("authorization_endpoint", "token_endpoint"):
+            if split_url(str(document.get(name, ""))) is None:
+                raise BadGateway(_MISCONFIGURED, f"its {name} is not a URL of HTTP")
         return ProviderEndpoint(
             client_id=config.oidc_client_id,
             client_secret=config.oidc_client_secret,
@@ -131,7 +147,7 @@ class OidcProvider:
         if not isinstance(token, str):
             raise Unauthenticated("No id_token found in response payload. Does your OIDC provider support it?")
         claims = await self._verify(token)
-        if nonce and not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
+        if nonce and not _equal(nonce, claims.get("nonce", "")):
             raise Unauthenticated("Failed to verify OIDC token.", "its nonce does not match this login")
         _check_access_token(token, claims, granted.access.reveal())
         info: JsonObject = {}
@@ -159,8 +175,9 @@ class OidcProvider:
                 leeway=_LEEWAY,
                 options={"require": ["exp", "sub"], "verify_iat": False, "verify_aud": audience},
             )
-        except jwt.PyJWTError as error:
-            raise Unauthenticated("Failed to verify OIDC token.", str(error)) from error
+        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
+            # The library lets errors about a value's type pass.
+            raise Unauthenticated("Failed to verify OIDC token.", cut(ascii(str(error))[1:-1], _MAX_TEXT)) from error
         return claims
 
     async def _key(self, kid: str) -> PyJWK:
@@ -177,7 +194,7 @@ class OidcProvider:
         import jwt
 
         url = str((await self._discover()).get("jwks_uri", ""))
-        async with self._lock:
+        async with self._turn():
             now = self._ctx.clock.now()
             age = _KEY_RETRY_INTERVAL if force else _KEY_LIFETIME
             if self._keys is None or self._keys_at is None or now - self._keys_at > age:
@@ -185,8 +202,23 @@ class OidcProvider:
                 self._keys_at = now
             return self._keys
 
-    async def _discover(self) -> JsonObject:
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Take turns to ask the provider. A failure is that of all who waited meanwhile: they would wait for a
+        provider that does not answer one after the other, the hundredth for 25 minutes."""
+        before = self._failures
         async with self._lock:
+            if self._failures != before:
+                raise BadGateway(*self._failure)
+            try:
+                yield
+            except BadGateway as error:
+                self._failures += 1
+                self._failure = (error.message, error.detail)
+                raise
+
+    async def _discover(self) -> JsonObject:
+        async with self._turn():
             now = self._ctx.clock.now()
             if self._discovered_at is None or now - self._discovered_at > _KEY_LIFETIME:
                 issuer = self._ctx.config.oidc_issuer_url
@@ -194,8 +226,8 @@ class OidcProvider:
                 claimed = document.get("issuer")
                 if claimed != issuer and not self._ctx.config.dangerous_oidc_skip_issuer_checks:
                     raise BadGateway(
-                        "The OIDC provider is not set up correctly.",
-                        f"it calls itself {claimed!r}, --oidc-issuer-url says {masked(issuer)!r}",
+                        _MISCONFIGURED,
+                        f"it calls itself {cut(ascii(claimed), _MAX_TEXT)}, --oidc-issuer-url says {masked(issuer)!r}",
                     )
                 self._discovery, self._discovered_at = document, now
             return self._discovery

@@ -28,6 +28,7 @@ import trio
 from coder.api.base import codec
 from coder.base.errors import CoderError
 from coder.base.json_types import JsonObject
+from coder.coderd.services.foundation.outages import until_available
 from coder.coderd.services.foundation.outgoing_requests import DOCUMENT
 from coder.coderd.services.notifications import notification_settings, web_push
 from coder.coderd.services.notifications.inbox import notify_followers
@@ -117,7 +118,8 @@ async def _attempt(ctx: Context, message: MessageRow) -> DeliveryOutcome:
         message.method, str(message.template_id), "temp_fail" if reason else "success"
     )
     if not reason:
-        await ctx.db.run(store.settle, message, "sent", "", now)
+        # Again after an outage of the database: a message that stays leased would be sent a second time.
+        await until_available(ctx.db.run, store.settle, message, "sent", "", now)
         return DeliveryOutcome(message, "")
     given_up = message.attempts >= ctx.config.notifications_max_send_attempts
     later = now + ctx.config.notifications_retry_interval

@@ -15,6 +15,7 @@ from uuid import UUID
 from google.protobuf.message import Message
 
 from coder.api.base.refusals import Invalid
+from coder.coderd.services.foundation.outages import run_once
 from coder.coderd.services.people import quotas
 from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.job_handlers import JobHandlers
@@ -42,7 +43,8 @@ async def update_job(
     ctx: Context, worker: Worker, request: provisionerd_pb2.UpdateJobRequest
 ) -> provisionerd_pb2.UpdateJobResponse:
     """Store a heartbeat with its log lines and the parts for the job's handler."""
-    update = await ctx.db.run(_update, ctx.services.api.job_handlers, worker, request, ctx.clock.now())
+    # A daemon repeats it after an outage: its lines would be stored twice.
+    update = await run_once(ctx.db, _update, ctx.services.api.job_handlers, worker, request, ctx.clock.now())
     if update.missing:
         # The variables are stored even so: a page shows which values are required.
         raise Invalid(f"required template variables need values: {', '.join(update.missing)}")

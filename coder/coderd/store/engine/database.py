@@ -15,12 +15,12 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 import outcome
 import trio
-from sqlalchemy import QueuePool
+from sqlalchemy import QueuePool, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -353,3 +353,24 @@ async def open_database(
                 nursery.cancel_scope.cancel()
     finally:
         await database._close()
+
+
+Fate = Literal["committed", "aborted", "in progress"]
+
+
+async def transaction_id(tx: Tx) -> str:
+    """Return the id of this transaction, for `fate_of` on any later connection."""
+    return str((await tx.execute(text("SELECT pg_current_xact_id()::text"))).scalar_one())
+
+
+async def fate_of(tx: Tx, number: str) -> Fate:
+    """Return what became of a recent transaction. One that the database does not know was lost with a failover."""
+    try:
+        fate = (
+            await tx.execute(text("SELECT pg_xact_status(CAST(CAST(:id AS text) AS xid8))"), {"id": number})
+        ).scalar()
+    except DBAPIError as error:
+        if means_temporary(error):
+            raise
+        return "aborted"  # the id is of the future: the standby that is the primary now had not heard of it
+    return fate or "aborted"

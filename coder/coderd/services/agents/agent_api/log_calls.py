@@ -11,6 +11,7 @@ from coder.base.log import get_logger
 from coder.coderd.services.agents.agent_api.call_table import CallTable, call
 from coder.coderd.services.agents.agent_api.message_fields import uuid_untrusted
 from coder.coderd.services.agents.agent_logs import AgentLogLine, LogReport, store_all_logs
+from coder.coderd.services.foundation.outages import run_once
 from coder.coderd.store.agents.agents import CurrentAgent, LogSourceRow
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
@@ -77,7 +78,7 @@ class LogCalls:
                 new_source = LogSourceRow(self._current.agent.id, source_id, now, "External", "/emojis/1f310.png")
         report = LogReport(self._current, source_id, rows, new_source)
         if sum(len(line.output) for line in rows) > LARGE:
-            (stored,) = await self._ctx.db.run(store_all_logs, [report])
+            (stored,) = await run_once(self._ctx.db, store_all_logs, [report])
         else:
             stored = await self._ctx.services.api.report_batches.logs.add(report)
         self._has_external_source |= is_external

@@ -18,7 +18,12 @@ export const STATUS: Record<WorkspaceStatus, readonly [word: string, tone: Tone]
   deleted: ["Deleted", "idle"],
 };
 
-/** The workspace's state to show: a canceled build is not a failed one, whatever error its program ended with. */
+/**
+ * The workspace's state to show: a canceled build is not a failed one, whatever error its program ended with.
+ *
+ * The filter `status:failed` finds it all the same. The original's API calls such a build failed (recorded four times),
+ * and scripts search by that word. A list filtered by "Failed" may therefore contain "Canceled" ones.
+ */
 export function statusOf({ latest_build: build }: Workspace): WorkspaceStatus {
   return build.status === "failed" && stateOf(build.job) === "canceled" ? "canceled" : build.status;
 }

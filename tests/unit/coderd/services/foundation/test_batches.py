@@ -36,6 +36,9 @@ class Database:
             raise DatabaseAwayError(OSError("refused"))
         return await fn(self, *args)
 
+    async def execute(self, _statement: Any) -> Any:
+        return SimpleNamespace(scalar_one=lambda: 1)  # the transaction's id
+
     async def write(self, _tx: Any, items: Sequence[Any]) -> list[Any]:
         self.batches.append((trio.current_time(), list(items)))
         for item in items:
