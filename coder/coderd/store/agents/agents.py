@@ -185,19 +185,22 @@ _REPLACED = exists().where(
     _newer.c.used_at.is_not(None),
 )
 
+_TOKEN = bindparam("token", type_=Uuid)
+_TEMPLATE_IS_OUT = exists().where(_OF_PLACE, _tokens.c.used_at.is_not(None))
+_BY_TEMPLATE_TOKEN = PreparedStatement(PLACE.where(workspace_agents.c.auth_token == _TOKEN, ~_TEMPLATE_IS_OUT))
+_BY_ROTATED_TOKEN = PreparedStatement(PLACE.join(_tokens, _OF_PLACE).where(_tokens.c.token == _TOKEN, ~_REPLACED))
+
 
 async def get_agent_by_token(tx: Tx, token: UUID) -> CurrentAgent | None:
     """Return the current agent a token belongs to, unless a newer generation of the token has been used.
 
     Terraform keeps a token over builds, so older rows may carry it, too.
     """
-    template_is_out = exists().where(_OF_PLACE, _tokens.c.used_at.is_not(None))
-    row = (await tx.execute(PLACE.where(workspace_agents.c.auth_token == token, ~template_is_out))).first()
-    if row is not None:
+    for row in await _BY_TEMPLATE_TOKEN.fetch(tx, token=token):
         return current_agent(row)
-    rotated = PLACE.join(_tokens, _OF_PLACE).where(_tokens.c.token == token, ~_REPLACED)
-    row = (await tx.execute(rotated)).first()
-    return replace(current_agent(row), rotated_token=token) if row else None
+    for row in await _BY_ROTATED_TOKEN.fetch(tx, token=token):
+        return replace(current_agent(row), rotated_token=token)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +216,7 @@ _VALID = (workspace_agents.c.auth_token, workspace_agents.c.id, workspace_builds
 _ANY_TOKEN = any_(bindparam("tokens", type_=ARRAY(Uuid)))
 _BY_TEMPLATE_TOKENS = PreparedStatement(
     PLACE.with_only_columns(*_VALID, maintain_column_froms=True).where(
-        workspace_agents.c.auth_token == _ANY_TOKEN, ~exists().where(_OF_PLACE, _tokens.c.used_at.is_not(None))
+        workspace_agents.c.auth_token == _ANY_TOKEN, ~_TEMPLATE_IS_OUT
     )
 )
 _BY_ROTATED_TOKENS = PreparedStatement(
