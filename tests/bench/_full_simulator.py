@@ -26,11 +26,20 @@ ADDRESSES = [f"127.0.0.{number}" for number in range(2, 10)]
 LOGS_EVERY = 20
 """One agent of so many writes a live log."""
 _source: ContextVar[str] = ContextVar("source")
-_open_tcp_stream = trio.open_tcp_stream
 
 
-async def _from_own_address(host: str, port: int, **options: Any) -> trio.SocketStream:
-    return await _open_tcp_stream(host, port, **{**options, "local_address": _source.get()})
+async def _from_own_address(host: str, port: int, **_options: Any) -> trio.SocketStream:
+    """Connect to an address. trio's function asks for the addresses of a name, and tries several at a time."""
+    socket = trio.socket.socket()
+    try:
+        # A port is only chosen with the peer, so that one is free for each pair of addresses.
+        socket.setsockopt(trio.socket.IPPROTO_IP, trio.socket.IP_BIND_ADDRESS_NO_PORT, 1)
+        await socket.bind((_source.get(), 0))
+        await socket.connect((host, port))
+    except BaseException:
+        socket.close()
+        raise
+    return trio.SocketStream(socket)
 
 
 async def main(url: str, tokens: list[str], ramp: float) -> None:

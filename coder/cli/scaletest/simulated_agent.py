@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import os
 import random
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from coder.base.errors import CoderError, explain_error
 from coder.base.exception_groups import leaves
 from coder.base.version import BUILD_VERSION
 from coder.domain.agents.reporting import API_VERSION, BANNER_INTERVAL, VITALS_INTERVAL
+from coder.mesh.derp_map import DerpRegion
 from coder.mesh.errors import MeshError
 from coder.mesh.keys import PrivateKey
 from coder.mesh.relay import keep_link
@@ -75,6 +77,13 @@ class FleetFigures:
         """Count an error by its message."""
         text = explain_error(error) if isinstance(error, CoderError) else repr(error)
         self.errors[text[:200]] = self.errors.get(text[:200], 0) + 1
+
+
+@lru_cache(maxsize=8)
+def _first_region(relays: bytes, url: str) -> DerpRegion | None:
+    """Return the first region with a relay of an encoded map, which is the same for all agents."""
+    regions = derpmap.with_embedded(derpmap.from_proto(tailnet_pb2.DERPMap.FromString(relays)), url).regions
+    return next((region for region in regions.values() if region.nodes), None)
 
 
 class SimulatedAgent:
@@ -145,7 +154,7 @@ class SimulatedAgent:
         await session.call(AGENT + "UpdateStartup", agent_pb2.UpdateStartupRequest(startup=startup), agent_pb2.Startup)
         for state in (agent_pb2.Lifecycle.STARTING, agent_pb2.Lifecycle.READY):
             lifecycle = agent_pb2.Lifecycle(state=state)
-            lifecycle.changed_at.FromDatetime(datetime.now(UTC))
+            lifecycle.changed_at.FromNanoseconds(time.time_ns())
             request = agent_pb2.UpdateLifecycleRequest(lifecycle=lifecycle)
             await session.call(AGENT + "UpdateLifecycle", request, agent_pb2.Lifecycle)
         async with trio.open_nursery() as nursery:
@@ -168,8 +177,7 @@ class SimulatedAgent:
         self, nursery: trio.Nursery, for_link: trio.Nursery, session: Session, manifest: agent_pb2.Manifest
     ) -> None:
         """Connect to the first relay of the map and announce the node, as an agent without UDP would."""
-        relays = derpmap.with_embedded(derpmap.from_proto(manifest.derp_map), self._policy.url)
-        region = next((region for region in relays.regions.values() if region.nodes), None)
+        region = _first_region(manifest.derp_map.SerializeToString(deterministic=True), self._policy.url)
         if region is None:
             raise CoderError("scaletest", "the deployment has no relay", "Run with --no-relay.")
         if not self._has_link:
@@ -197,7 +205,7 @@ class SimulatedAgent:
             addresses=[prefix],
             allowed_ips=[prefix],
         )
-        node.as_of.FromDatetime(datetime.now(UTC))
+        node.as_of.FromNanoseconds(time.time_ns())
         update = tailnet_pb2.CoordinateRequest(update_self=tailnet_pb2.CoordinateRequest.UpdateSelf(node=node))
         kinds = (tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse)
         async with session.open_stream(TAILNET + "Coordinate", *kinds) as stream:
@@ -230,7 +238,7 @@ class SimulatedAgent:
     async def _send_metadata(self, session: Session, key: str, seconds: float) -> None:
         async def send() -> None:
             result = agent_pb2.WorkspaceAgentMetadata.Result(value=str(random.randrange(100)))
-            result.collected_at.FromDatetime(datetime.now(UTC))
+            result.collected_at.FromNanoseconds(time.time_ns())
             request = agent_pb2.BatchUpdateMetadataRequest(metadata=[agent_pb2.Metadata(key=key, result=result)])
             reply = agent_pb2.BatchUpdateMetadataResponse
             await self._counted(lambda: session.call(AGENT + "BatchUpdateMetadata", request, reply))
@@ -241,7 +249,7 @@ class SimulatedAgent:
 
     async def _send_log(self, session: Session, manifest: agent_pb2.Manifest) -> None:
         log = agent_pb2.Log(level=agent_pb2.Log.INFO, output="a line of a simulated agent")
-        log.created_at.FromDatetime(datetime.now(UTC))
+        log.created_at.FromNanoseconds(time.time_ns())
         source = manifest.scripts[0].log_source_id if manifest.scripts else bytes(16)
         request = agent_pb2.BatchCreateLogsRequest(log_source_id=source, logs=[log])
         reply = agent_pb2.BatchCreateLogsResponse

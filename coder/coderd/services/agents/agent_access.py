@@ -16,6 +16,7 @@ from coder.coderd.store.agents.agents import CurrentAgent as CurrentAgent
 from coder.domain.access.policy import Subject
 
 if TYPE_CHECKING:
+    from coder.coderd.config.settings import ServerConfig
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
     from coder.domain.access.credentials import Credentials
@@ -85,10 +86,16 @@ async def may_read_user_data(ctx: Context, current: CurrentAgent) -> bool:
 
     The template must allow it (`api_key_scope`), and the build must get the owner's identity.
     """
+    return await ctx.db.read(may_read_user_data_in, ctx.config, current)
+
+
+async def may_read_user_data_in(tx: Tx, config: ServerConfig, current: CurrentAgent) -> bool:
+    """Return the same, as a part of other work on the database."""
     if current.agent.api_key_scope == "no_user_data":
         return False
-    target = IdentityTarget(current.owner_id, current.organization_id, current.build_initiator_id)
-    return await ctx.db.read(is_delivered, ctx.config, target)
+    return await is_delivered(
+        tx, config, IdentityTarget(current.owner_id, current.organization_id, current.build_initiator_id)
+    )
 
 
 async def require_user_data(ctx: Context, current: CurrentAgent) -> None:

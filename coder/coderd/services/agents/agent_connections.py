@@ -305,9 +305,7 @@ async def _mark_connected(
     tx: Tx, now: datetime, current: CurrentAgent, presence_id: UUID, api_version: str, began: datetime
 ) -> str:
     """Mark an agent connected; return the name of its template at the first connection, else empty."""
-    await disconnects.record_reconnect(tx, current, began, now)
-    await agent_store.mark_connected(tx, current.agent.id, presence_id, now, api_version=api_version)
-    await _notify(tx, current)
+    await disconnects.record_arrival(tx, current, presence_id, api_version, began, now)
     if current.agent.first_connected_at is not None:
         return ""
     template = await system_templates.get_template(tx, current.template_id)

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from coder.api.agents.agent_health import AgentDisconnect, FlightRecord
 from coder.coderd.services.agents.agent_access import load_agent
+from coder.coderd.store.agents import arrivals, system_agents
 from coder.coderd.store.agents import disconnects as store
-from coder.coderd.store.agents import system_agents
+from coder.coderd.store.agents.arrivals import ArrivalRow
+from coder.coderd.store.workspaces.change_feed import notice_of
 from coder.domain.agents.disconnects import Ended, Evidence, Verdict, name_cause, read_events
 
 if TYPE_CHECKING:
@@ -55,12 +57,28 @@ async def note_disconnect(tx: Tx, current: CurrentAgent, ended: Ended, now: date
     )
 
 
-async def record_reconnect(tx: Tx, current: CurrentAgent, began: datetime, now: datetime) -> None:
+async def record_arrival(
+    tx: Tx, current: CurrentAgent, link_id: UUID, api_version: str, began: datetime, now: datetime
+) -> None:
     """Store the start of a connection. An earlier one without an end, from before `began`, was lost with a server."""
-    last_seen, closed_at = current.agent.last_connected_at, current.agent.disconnected_at
-    if last_seen is not None and last_seen < began and (closed_at is None or closed_at <= last_seen):
-        await note_disconnect(tx, current, "lost", last_seen)
-    await store.record_reconnect(tx, current.workspace_id, current.agent.name, now)
+    agent = current.agent
+    last_seen, closed_at = agent.last_connected_at, agent.disconnected_at
+    is_lost = last_seen is not None and last_seen < began and (closed_at is None or closed_at <= last_seen)
+    verdict = name_cause(Evidence("lost", goodbye=agent.lifecycle_state in _SHUTDOWN_STATES))
+    arrival = ArrivalRow(
+        agent_id=agent.id,
+        agent_name=agent.name,
+        workspace_id=current.workspace_id,
+        link_id=link_id,
+        api_version=api_version,
+        at=now,
+        lost_at=last_seen if is_lost else None,
+        ended="lost",
+        cause=verdict.cause,
+        detail=verdict.detail,
+    )
+    notice = notice_of("connection", current.owner_id, current.workspace_id, agent.id)
+    await arrivals.record_arrival(tx, arrival, notice)
 
 
 async def record_events(

@@ -21,6 +21,9 @@ AT_ONCE = 16
 MOST_WAITING = 512
 LONGEST_WAIT = 8.0
 """Seconds in the queue; clients give up after 20 s, proxies after 30 s or more."""
+EARLY, SHARE = LONGEST_WAIT / 2, 0.8
+"""Seconds by which agents are asked to return before their turn, and the share of the measured pace that a turn counts:
+arrivals become faster while fewer agents wait, and the queue would run dry while the last ones rest."""
 HOLD = 5.0
 """Seconds after which an agent that connected and requests nothing no longer counts."""
 LONGEST_REST = 60
@@ -101,8 +104,8 @@ class AgentAdmission:
     def _refusal(self) -> Unavailable:
         self.refused += 1
         now = self._monotonic()
-        self._reserved_until = max(self._reserved_until, now + self.waiting * self._pace) + self._pace
-        seconds = math.ceil(self._reserved_until - now)
+        self._reserved_until = max(self._reserved_until, now + self.waiting * self._pace) + SHARE * self._pace
+        seconds = math.ceil(self._reserved_until - now - EARLY)
         if seconds > LONGEST_REST:
             seconds = random.randint(LONGEST_REST // 2, LONGEST_REST)
         return Unavailable(

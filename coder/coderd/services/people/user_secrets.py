@@ -5,7 +5,7 @@ Only their owner may use them; an owner of the site may not, either.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -206,10 +206,10 @@ def _conflicts() -> dict[str, Conflict]:
     return {index: Conflict("Validation failed.", validations=[fault]) for index, fault in _TAKEN.items()}
 
 
-async def secrets_for_agent(ctx: Context, owner_id: UUID) -> list[agent_pb2.WorkspaceSecret]:
-    """Return the secrets for the agent of an owner's workspace, in plain text, sent over the agent's own connection."""
+def open_secrets(ctx: Context, rows: Iterable[UserSecretRow]) -> list[agent_pb2.WorkspaceSecret]:
+    """Return stored secrets in plain text, to be sent over the agent's own connection."""
     secrets = []
-    for row in await ctx.db.read(_enabled, owner_id):
+    for row in rows:
         try:
             value = _sealer(ctx).open(row.value).reveal().encode()
         except CoderError as error:
@@ -218,10 +218,6 @@ async def secrets_for_agent(ctx: Context, owner_id: UUID) -> list[agent_pb2.Work
             continue
         secrets.append(agent_pb2.WorkspaceSecret(env_name=row.env_name, file_path=row.file_path, value=value))
     return secrets
-
-
-async def _enabled(tx: Tx, owner_id: UUID) -> list[UserSecretRow]:
-    return await store.list_secrets(tx, owner_id, enabled_only=True)
 
 
 def secret_view(row: UserSecretRow) -> UserSecret:

@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import bindparam, select, text
 
 from coder.coderd.store.engine.metadata import Uuid
+from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.tables.agents import workspace_agent_metadata
 
@@ -33,7 +34,7 @@ class MetadataRow:
 
 
 _METADATA_COLUMNS = tuple(workspace_agent_metadata.c[field.name] for field in fields(MetadataRow))
-_METADATA = (
+_METADATA = PreparedStatement(
     select(*_METADATA_COLUMNS)
     .where(workspace_agent_metadata.c.agent_id == bindparam("agent_id", type_=Uuid))
     .order_by(workspace_agent_metadata.c.display_order, workspace_agent_metadata.c.key)
@@ -41,7 +42,7 @@ _METADATA = (
 
 
 async def list_metadata(tx: Tx, agent_id: UUID) -> list[MetadataRow]:
-    return [MetadataRow(*row) for row in await tx.execute(_METADATA, {"agent_id": agent_id})]
+    return [MetadataRow(*row) for row in await _METADATA.fetch(tx, agent_id=agent_id)]
 
 
 _UPDATE = text(

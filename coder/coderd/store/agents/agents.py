@@ -36,7 +36,7 @@ from coder.coderd.store.agents.agent_scripts import ScriptRow
 from coder.coderd.store.engine.metadata import Uuid
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.engine.rows import column_values, json_time
-from coder.coderd.store.engine.sql_types import ColumnValues, Query, SqlRow
+from coder.coderd.store.engine.sql_types import Query, SqlRow
 from coder.coderd.store.engine.turns import insert_rows
 from coder.coderd.store.tables.agents import (
     workspace_agent_log_sources,
@@ -49,6 +49,7 @@ from coder.coderd.store.tables.agents import (
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.people import users
 from coder.coderd.store.tables.workspaces import workspaces
+from coder.coderd.store.workspaces.change_feed import CHANNEL
 
 if TYPE_CHECKING:
     from coder.api.agents.agents import AgentSubsystem, DisplayApp, WorkspaceAgentLifecycle
@@ -185,19 +186,22 @@ _REPLACED = exists().where(
     _newer.c.used_at.is_not(None),
 )
 
+_TOKEN = bindparam("token", type_=Uuid)
+_TEMPLATE_IS_OUT = exists().where(_OF_PLACE, _tokens.c.used_at.is_not(None))
+_BY_TEMPLATE_TOKEN = PreparedStatement(PLACE.where(workspace_agents.c.auth_token == _TOKEN, ~_TEMPLATE_IS_OUT))
+_BY_ROTATED_TOKEN = PreparedStatement(PLACE.join(_tokens, _OF_PLACE).where(_tokens.c.token == _TOKEN, ~_REPLACED))
+
 
 async def get_agent_by_token(tx: Tx, token: UUID) -> CurrentAgent | None:
     """Return the current agent a token belongs to, unless a newer generation of the token has been used.
 
     Terraform keeps a token over builds, so older rows may carry it, too.
     """
-    template_is_out = exists().where(_OF_PLACE, _tokens.c.used_at.is_not(None))
-    row = (await tx.execute(PLACE.where(workspace_agents.c.auth_token == token, ~template_is_out))).first()
-    if row is not None:
+    for row in await _BY_TEMPLATE_TOKEN.fetch(tx, token=token):
         return current_agent(row)
-    rotated = PLACE.join(_tokens, _OF_PLACE).where(_tokens.c.token == token, ~_REPLACED)
-    row = (await tx.execute(rotated)).first()
-    return replace(current_agent(row), rotated_token=token) if row else None
+    for row in await _BY_ROTATED_TOKEN.fetch(tx, token=token):
+        return replace(current_agent(row), rotated_token=token)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +217,7 @@ _VALID = (workspace_agents.c.auth_token, workspace_agents.c.id, workspace_builds
 _ANY_TOKEN = any_(bindparam("tokens", type_=ARRAY(Uuid)))
 _BY_TEMPLATE_TOKENS = PreparedStatement(
     PLACE.with_only_columns(*_VALID, maintain_column_froms=True).where(
-        workspace_agents.c.auth_token == _ANY_TOKEN, ~exists().where(_OF_PLACE, _tokens.c.used_at.is_not(None))
+        workspace_agents.c.auth_token == _ANY_TOKEN, ~_TEMPLATE_IS_OUT
     )
 )
 _BY_ROTATED_TOKENS = PreparedStatement(
@@ -370,9 +374,10 @@ class AgentChanges(TypedDict, total=False):
     deleted: bool
 
 
-async def update_agent(tx: Tx, agent_id: UUID, **values: Unpack[AgentChanges]) -> None:
-    """Set columns by name: lifecycle, startup facts, connection times."""
-    await tx.execute(update(workspace_agents).where(workspace_agents.c.id == agent_id).values(**values))
+async def update_agent(tx: Tx, agent_id: UUID, notice: str = "", **values: Unpack[AgentChanges]) -> None:
+    """Set columns by name: lifecycle, startup facts, connection times. A `notice` is sent by the same statement."""
+    query = update(workspace_agents).where(workspace_agents.c.id == agent_id).values(**values)
+    await tx.execute(query.returning(func.pg_notify(CHANNEL, notice)) if notice else query)
 
 
 async def end_first_start(tx: Tx, agent_id: UUID, at: datetime) -> bool:
@@ -381,19 +386,6 @@ async def end_first_start(tx: Tx, agent_id: UUID, at: datetime) -> bool:
         workspace_agents.c.id == agent_id, workspace_agents.c.first_ready_at.is_(None)
     )
     return (await tx.execute(query.values(first_ready_at=at).returning(workspace_agents.c.id))).first() is not None
-
-
-async def mark_connected(tx: Tx, agent_id: UUID, link: UUID, now: datetime, *, api_version: str) -> None:
-    """Record that a link opened; `mark_alive` records that it is alive."""
-    values: ColumnValues = {
-        "link_id": link,
-        "api_version": api_version,
-        "first_connected_at": func.coalesce(workspace_agents.c.first_connected_at, now),
-        "last_connected_at": now,
-        "disconnected_at": None,
-        "updated_at": now,
-    }
-    await tx.execute(update(workspace_agents).where(workspace_agents.c.id == agent_id).values(**values))
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,12 +118,6 @@ async def update_disconnect(tx: Tx, ident: int, **values: Unpack[DisconnectRepor
     await tx.execute(update(disconnects).where(disconnects.c.id == ident).values(**values))
 
 
-async def record_reconnect(tx: Tx, workspace_id: UUID, agent_name: str, now: datetime) -> None:
-    """Record that the agent reconnected: its open disconnects end."""
-    open_ones = and_(_of(workspace_id, agent_name), disconnects.c.returned_at.is_(None))
-    await tx.execute(update(disconnects).where(open_ones).values(returned_at=now))
-
-
 async def count_causes(tx: Tx, workspace_id: UUID, agent_name: str, causes: set[str], since: datetime) -> int:
     """Return how many disconnects since then had one of the causes."""
     condition = and_(

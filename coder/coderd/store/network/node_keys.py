@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Boolean, delete, literal_column, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import delete, select, text
 
 from coder.coderd.store.tables.node_keys import node_keys
 
@@ -18,8 +17,14 @@ MAX_KEYS = 1024
 """Keys kept for one owner, two a node; the oldest are deleted, so that an owner cannot fill the table."""
 
 _keys = node_keys.c
-_IS_NEW = literal_column("xmax = 0", Boolean)
-"""Whether an upsert inserted the row: one that it updated has the transaction in `xmax`."""
+# An upsert inserted a row if `xmax` is 0: one that it updated has the transaction there. Text, because SQLAlchemy
+# compiles an insert of several rows each time.
+_CLAIM = text(
+    "INSERT INTO node_keys (key, owner, seen_at) SELECT key, CAST(:owner AS text), CAST(:now AS timestamptz) "
+    "FROM unnest(CAST(:keys AS bytea[])) AS key "
+    "ON CONFLICT (key) DO UPDATE SET seen_at = excluded.seen_at WHERE node_keys.owner = excluded.owner "
+    "RETURNING key, xmax = 0"
+)
 
 
 async def known_keys(tx: Tx, keys: Sequence[bytes]) -> set[bytes]:
@@ -32,11 +37,8 @@ async def claim_keys(tx: Tx, keys: Sequence[bytes], owner: str, now: datetime) -
     """Return the `keys` that belong to other owners; if there are none, all belong to `owner` afterwards."""
     if not keys:
         return []
-    fresh = insert(node_keys).values([{"key": key, "owner": owner, "seen_at": now} for key in sorted(keys)])
-    claim = fresh.on_conflict_do_update(
-        index_elements=["key"], set_={"seen_at": fresh.excluded.seen_at}, where=_keys.owner == fresh.excluded.owner
-    ).returning(_keys.key, _IS_NEW)
-    taken = {bytes(key): is_new for key, is_new in await tx.execute(claim)}
+    rows = await tx.execute(_CLAIM, {"keys": sorted(keys), "owner": owner, "now": now})
+    taken = {bytes(key): is_new for key, is_new in rows}
     foreign = [key for key in keys if key not in taken]
     if foreign or not any(taken.values()):
         return foreign  # agents return with the keys they had

@@ -8,8 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, ScalarSelect, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, ScalarSelect, bindparam, delete, func, insert, select, update
 
+from coder.coderd.store.engine.metadata import Uuid
+from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.engine.sql_types import ColumnValues, SqlTable
 from coder.coderd.store.people.users import UserFilter, conditions, hold_users
 from coder.coderd.store.tables.people import groups, organization_members, organizations, users
@@ -174,20 +176,22 @@ async def hold_members(tx: Tx, organization_id: UUID, user_ids: Collection[UUID]
     return {row[0] for row in await tx.execute(statement.with_for_update(read=True, key_share=True))}
 
 
+_ACTIVE_MEMBER = PreparedStatement(
+    select(organization_members.c.user_id)
+    .join(users, users.c.id == organization_members.c.user_id)
+    .where(
+        organization_members.c.organization_id == bindparam("organization_id", type_=Uuid),
+        organization_members.c.user_id == bindparam("user_id", type_=Uuid),
+        ~users.c.deleted,
+        users.c.status != "suspended",
+    )
+)
+
+
 async def is_active_member(tx: Tx, organization_id: UUID, user_id: UUID) -> bool:
     """Return whether a living, unsuspended user belongs to the organization. A dormant user does: the next login
     makes the account active."""
-    statement = (
-        select(organization_members.c.user_id)
-        .join(users, users.c.id == organization_members.c.user_id)
-        .where(
-            organization_members.c.organization_id == organization_id,
-            organization_members.c.user_id == user_id,
-            ~users.c.deleted,
-            users.c.status != "suspended",
-        )
-    )
-    return (await tx.execute(statement)).one_or_none() is not None
+    return bool(await _ACTIVE_MEMBER.fetch(tx, organization_id=organization_id, user_id=user_id))
 
 
 async def list_members(tx: Tx, organization_id: UUID, which: UserFilter) -> tuple[list[MemberRow], int]:

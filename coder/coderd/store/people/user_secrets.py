@@ -7,8 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
+from coder.coderd.store.engine.metadata import Uuid
+from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.engine.sql_types import ColumnValues
 from coder.coderd.store.tables.user_secrets import user_secrets
 
@@ -33,12 +35,15 @@ class UserSecretRow:
 COLUMNS = tuple(user_secrets.c[name] for name in UserSecretRow.__slots__)
 
 
+_OF_USER = select(*COLUMNS).where(user_secrets.c.user_id == bindparam("user_id", type_=Uuid))
+_BY_NAME = PreparedStatement(_OF_USER.order_by(user_secrets.c.name))
+_ENABLED_BY_NAME = PreparedStatement(_OF_USER.where(user_secrets.c.enabled).order_by(user_secrets.c.name))
+
+
 async def list_secrets(tx: Tx, user_id: UUID, *, enabled_only: bool = False) -> list[UserSecretRow]:
     """Return secrets by name."""
-    statement = select(*COLUMNS).where(user_secrets.c.user_id == user_id).order_by(user_secrets.c.name)
-    if enabled_only:
-        statement = statement.where(user_secrets.c.enabled)
-    return [UserSecretRow(*row) for row in await tx.execute(statement)]
+    statement = _ENABLED_BY_NAME if enabled_only else _BY_NAME
+    return [UserSecretRow(*row) for row in await statement.fetch(tx, user_id=user_id)]
 
 
 async def insert_secret(tx: Tx, row: UserSecretRow) -> None:

@@ -50,20 +50,21 @@ async def notify_change(
     tx: Tx, kind: Kind, *, owner_id: UUID, workspace_id: UUID, agent_id: UUID | None = None
 ) -> None:
     """Delivered when `tx` commits."""
-    await notify(tx, CHANNEL, _payload(kind, owner_id, workspace_id, agent_id))
+    await notify(tx, CHANNEL, notice_of(kind, owner_id, workspace_id, agent_id))
 
 
 async def notify_changes(tx: Tx, kind: Kind, places: Sequence[tuple[UUID, UUID]]) -> None:
     """Notify changes of many workspaces, each with its owner before it: one statement for any number."""
-    await notify_all(tx, CHANNEL, [_payload(kind, owner_id, workspace_id) for owner_id, workspace_id in places])
+    await notify_all(tx, CHANNEL, [notice_of(kind, owner_id, workspace_id) for owner_id, workspace_id in places])
 
 
 async def notify_agents(tx: Tx, kind: Kind, places: Sequence[tuple[UUID, UUID, UUID]]) -> None:
     """Notify changes of many agents, each with owner and workspace before it: one statement for any number."""
-    await notify_all(tx, CHANNEL, [_payload(kind, *place) for place in places])
+    await notify_all(tx, CHANNEL, [notice_of(kind, *place) for place in places])
 
 
-def _payload(kind: Kind, owner_id: UUID, workspace_id: UUID, agent_id: UUID | None = None) -> str:
+def notice_of(kind: Kind, owner_id: UUID, workspace_id: UUID, agent_id: UUID | None = None) -> str:
+    """Return the notice of a change, for statements that send it themselves."""
     return f"{kind} {owner_id} {workspace_id} {agent_id or ''}"
 
 

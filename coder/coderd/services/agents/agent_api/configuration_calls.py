@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.coderd.services.agents.agent_access import may_read_user_data
+from coder.coderd.services.agents.agent_access import may_read_user_data_in
 from coder.coderd.services.agents.agent_api.call_table import CallTable, call
 from coder.coderd.services.agents.agent_manifest import build_manifest, monitoring_configuration
 from coder.coderd.services.agents.resource_monitors import take_readings
@@ -19,10 +19,13 @@ from coder.coderd.store.agents.agent_apps import AppRow
 from coder.coderd.store.agents.agent_metadata import MetadataRow
 from coder.coderd.store.agents.agent_scripts import ScriptRow
 from coder.coderd.store.agents.agents import CurrentAgent
+from coder.coderd.store.people import user_secrets as secret_store
+from coder.coderd.store.people.user_secrets import UserSecretRow
 from coder.coderd.store.site import site_settings
 from coder.rpc.proto import agent_pb2
 
 if TYPE_CHECKING:
+    from coder.coderd.config.settings import ServerConfig
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
@@ -48,10 +51,10 @@ class ConfigurationCalls:
         }
 
     async def get_manifest(self, _request: agent_pb2.GetManifestRequest) -> agent_pb2.Manifest:
-        apps, scripts, metadata, children = await self._ctx.db.read(_read_parts, self._current.agent)
-        manifest = build_manifest(self._ctx, self._current, apps, scripts, metadata, children)
-        if await may_read_user_data(self._ctx, self._current):
-            manifest.secrets.extend(await user_secrets.secrets_for_agent(self._ctx, self._current.owner_id))
+        ctx, current = self._ctx, self._current
+        apps, scripts, metadata, children, secrets = await ctx.db.read(_read_parts, ctx.config, current)
+        manifest = build_manifest(ctx, current, apps, scripts, metadata, children)
+        manifest.secrets.extend(user_secrets.open_secrets(ctx, secrets))
         return manifest
 
     async def get_service_banner(self, _request: agent_pb2.GetServiceBannerRequest) -> agent_pb2.ServiceBanner:
@@ -92,11 +95,15 @@ class ConfigurationCalls:
 
 
 async def _read_parts(
-    tx: Tx, agent: agent_store.AgentRow
-) -> tuple[list[AppRow], list[ScriptRow], list[MetadataRow], list[UUID]]:
+    tx: Tx, config: ServerConfig, current: CurrentAgent
+) -> tuple[list[AppRow], list[ScriptRow], list[MetadataRow], list[UUID], list[UserSecretRow]]:
+    agent = current.agent
     apps = [detail.app for detail in await app_store.list_apps(tx, [agent.id])]
     apps.sort(key=lambda app: (app.display_order, app.position))
     scripts = await script_store.list_scripts(tx, [agent.id])
     metadata = await metadata_store.list_metadata(tx, agent.id)
     children = [child.id for child in await agent_store.list_sub_agents(tx, agent.id)] if agent.devcontainers else []
-    return apps, scripts, metadata, children
+    secrets: list[UserSecretRow] = []
+    if await may_read_user_data_in(tx, config, current):
+        secrets = await secret_store.list_secrets(tx, current.owner_id, enabled_only=True)
+    return apps, scripts, metadata, children, secrets

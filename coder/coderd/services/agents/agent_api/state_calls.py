@@ -139,6 +139,8 @@ async def _end_start(
     tx: Tx, current: CurrentAgent, values: AgentChanges, ended_at: datetime
 ) -> ready_times.ReadyTime | None:
     await update_agent(tx, current, "lifecycle", values)
+    if current.agent.ready_at is not None:
+        return None  # it returned after an earlier start, the first of which was measured
     return await ready_times.measure(tx, current, ended_at)
 
 

@@ -14,6 +14,7 @@ from coder.coderd.services.agents import agent_connections as connections
 from coder.coderd.services.agents.disconnects import disconnect_start, note_disconnect, split_by_absence
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents import system_agents
+from coder.coderd.store.agents.disconnects import KEPT
 from coder.domain.agents.disconnects import Ended
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually, workspace_world
 
@@ -178,7 +179,7 @@ async def test_clock_set_back_hides_no_absence() -> None:
 
 
 async def _mark_connected(tx: Any, agent_id: UUID, then: datetime) -> None:
-    await agent_store.mark_connected(tx, agent_id, new_uuid(), then, api_version="2.10")
+    await agent_store.update_agent(tx, agent_id, first_connected_at=then, last_connected_at=then, disconnected_at=None)
 
 
 async def test_connection_lost_with_server() -> None:
@@ -192,6 +193,23 @@ async def test_connection_lost_with_server() -> None:
             assert datetime.fromisoformat(lost["disconnected_at"]) == then
             assert await report(scene, event("disconnected", how="closed"), event("connected")) == 204
             assert [item["cause"] for item in await disconnects(scene)] == ["server_restarted"]
+
+
+async def test_lost_connections_stay_bounded() -> None:
+    """Each arrival stores an end of its own; the newest are kept, and all have ended."""
+    async with workspace_world() as scene:
+        db, began = scene.world.ctx.db, datetime.now(UTC)
+        await db.run(_mark_connected, scene.agent_id, began - timedelta(days=1))
+        current = await db.read(system_agents.get_current_agent, UUID(str(scene.agent_id)))
+        assert current is not None
+        now = began
+        for _ in range(KEPT + 2):
+            now += timedelta(seconds=1)
+            await db.run(connections._mark_connected, now, current, new_uuid(), "2.10", began)
+        found = await disconnects(scene)
+        assert len(found) == KEPT
+        assert datetime.fromisoformat(found[0]["returned_at"]) == now
+        assert datetime.fromisoformat(found[-1]["returned_at"]) == began + timedelta(seconds=3)
 
 
 def test_absence_begins_within_last_year() -> None:

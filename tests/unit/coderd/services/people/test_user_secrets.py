@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 from uuid import UUID
 
+from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.people import user_secrets
 from coder.coderd.store.people import user_secrets as store
+from coder.rpc.proto import agent_pb2
 from tests.kit.api.api_description import check
 from tests.kit.server.server_in_process import running_coderd
 
@@ -23,11 +25,11 @@ async def test_secret_reaches_only_owners_agents() -> None:
         owner = UUID(world.user_id)
         (row,) = await world.ctx.db.read(store.list_secrets, owner)
         assert "hush" not in row.value
-        (sent,) = await user_secrets.secrets_for_agent(world.ctx, owner)
+        (sent,) = await _sent(world.ctx, owner)
         assert (sent.env_name, sent.value) == ("DB", b"hush")
         off = await world.patch(f"{PATH}/db", {"enabled": False, "env_name": ""})
         assert off.json()["enabled"] is False
-        assert await user_secrets.secrets_for_agent(world.ctx, owner) == []
+        assert await _sent(world.ctx, owner) == []
         assert (await world.patch(f"{PATH}/db", {"enabled": True})).status_code == 400, "it has no target"
         _, token = await world.member("alice")
         for method, path in (("GET", ""), ("POST", ""), ("GET", "/db"), ("PATCH", "/db"), ("DELETE", "/db")):
@@ -49,5 +51,10 @@ async def test_undecryptable_secret_is_skipped() -> None:
         rows = await world.ctx.db.read(store.list_secrets, UUID(world.user_id))
         bad = next(row for row in rows if row.name == "bad")
         await world.ctx.db.run(store.update_secret, bad.id, {"value": "sealed:1:0badkey0:AAAA"})
-        sent = await user_secrets.secrets_for_agent(world.ctx, UUID(world.user_id))
+        sent = await _sent(world.ctx, UUID(world.user_id))
         assert [item.env_name for item in sent] == ["GOOD"]
+
+
+async def _sent(ctx: Context, owner: UUID) -> list[agent_pb2.WorkspaceSecret]:
+    """Return what the manifest of the owner's agents has."""
+    return user_secrets.open_secrets(ctx, await ctx.db.read(store.list_secrets, owner, enabled_only=True))
