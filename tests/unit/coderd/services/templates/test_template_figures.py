@@ -18,7 +18,7 @@ from tests.kit.server.server_in_process import running_coderd
 
 async def test_stale_figures_are_renewed() -> None:
     clock = FakeClock(datetime.now(UTC))
-    often = {"metrics_cache_refresh_interval": timedelta(minutes=4)}
+    often: dict[str, Any] = {"metrics_cache_refresh_interval": timedelta(minutes=4)}
     async with running_coderd(first_user=True, clock=clock, **often) as world, connected_daemon(world) as daemon:
         template = await new_template(world)
         await daemon.complete_import(await daemon.acquire())
