@@ -199,7 +199,7 @@ async def test_full_process_logs_once(autojump_clock: trio.testing.MockClock) ->
             opened.connect(OTHER)
             await _accept_patiently(acceptor)
             assert opened.networks == [OTHER]
-    assert lines == ["new connections wait until others have closed"] * 2
+    assert lines.count("new connections wait until others have closed") == 2
 
 
 async def _accept_patiently(acceptor: Any) -> None:
