@@ -18,6 +18,7 @@ from typing import Any
 
 import trio
 
+from coder.base import garbage
 from coder.base.secret import Secret
 from coder.cli.scaletest.simulated_agent import FleetFigures, SimulatedAgent
 from coder.net.policy import DialPolicy
@@ -85,4 +86,5 @@ async def _show(figures: FleetFigures) -> None:
 if __name__ == "__main__":
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    trio.run(main, sys.argv[1], Path(sys.argv[2]).read_text().split(), float(sys.argv[3]))
+    with garbage.keeping_many():
+        trio.run(main, sys.argv[1], Path(sys.argv[2]).read_text().split(), float(sys.argv[3]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ import trio
 
 from coder.api.site.deployment import ExternalAgentCredentials
 from coder.api.workspaces.workspaces import Workspace
+from coder.base import garbage
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.base.threads import run_trio
@@ -95,13 +97,22 @@ async def _simulate(invocation: Invocation[ScaletestAgentsOptions], policy: Dial
             "--no-cleanup. Or give --token-file.",
         )
     count = min(invocation.options.count or len(tokens), len(tokens), MAX_AGENTS)
-    live = round(count * invocation.options.live_logs / 100)
     figures = FleetFigures()
     say(f"{count} agents, {invocation.options.ramp} new ones a second …")
+    with garbage.keeping_many():
+        await _run_agents(invocation, policy, tokens[:count], figures)
+    return _write_figures(invocation, figures, count)
+
+
+async def _run_agents(
+    invocation: Invocation[ScaletestAgentsOptions], policy: DialPolicy, tokens: Sequence[str], figures: FleetFigures
+) -> None:
+    count = len(tokens)
+    live = round(count * invocation.options.live_logs / 100)
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_show_progress, figures, count, invocation.options.progress.total_seconds())
-        for number, token in enumerate(tokens[:count]):
+        for number, token in enumerate(tokens):
             await trio.sleep_until(began + number / invocation.options.ramp)
             agent = SimulatedAgent(
                 policy.with_token(Secret(token)),
@@ -113,7 +124,6 @@ async def _simulate(invocation: Invocation[ScaletestAgentsOptions], policy: Dial
         seconds = invocation.options.duration.total_seconds()
         await trio.sleep(seconds if seconds else float("inf"))
         nursery.cancel_scope.cancel()
-    return _write_figures(invocation, figures, count)
 
 
 async def _show_progress(figures: FleetFigures, count: int, interval: float) -> None:

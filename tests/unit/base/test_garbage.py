@@ -57,6 +57,14 @@ def test_automatic_collections_do_not_traverse_survivors(settled: Sweeps) -> Non
     assert settled.collections == 1
 
 
+def test_block_that_keeps_many_restores_thresholds() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(KeyError), garbage.keeping_many():
+        assert gc.get_threshold()[2] == 1 << 30
+        raise KeyError
+    assert gc.get_threshold() == before
+
+
 def test_oldest_generation_is_never_collected_automatically(settled: Sweeps) -> None:
     generations: list[int] = []
 
