@@ -115,10 +115,10 @@ def socket_of(stream: ClientStream) -> trio.socket.SocketType:
 def notice_dead_peers(stream: ClientStream) -> None:
     """Let the kernel detect dead machines without writes (quiet WebSockets)."""
     connection = socket_of(stream)
-    options = [(socket.SOL_SOCKET, "SO_KEEPALIVE", 1)]
-    options += [(socket.IPPROTO_TCP, name, value) for name, value in _KEEPALIVE.items()]
-    for level, name, value in options:
-        number = getattr(socket, name, None)
-        if number is not None:
-            with contextlib.suppress(OSError):
-                connection.setsockopt(level, number, value)
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    options += [
+        (socket.IPPROTO_TCP, getattr(socket, name), _KEEPALIVE[name]) for name in _KEEPALIVE if hasattr(socket, name)
+    ]
+    for level, number, value in options:
+        with contextlib.suppress(OSError):
+            connection.setsockopt(level, number, value)

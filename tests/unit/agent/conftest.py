@@ -1,4 +1,4 @@
-"""What the agent's tests share: a home without the files of whoever runs the suite."""
+"""What the agent's tests share: a home without the startup files of a developer."""
 
 from __future__ import annotations
 
