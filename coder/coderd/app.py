@@ -429,6 +429,7 @@ def _http_server(context: Context, application: Application | None = None) -> Ht
         find_other=other_finder(context.process),
         is_exchange=is_exchange,
         processes=context.process.count,
+        overload=context.process.overload,
     )
 
 

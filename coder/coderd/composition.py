@@ -220,7 +220,7 @@ def _api_services(ctx: Context) -> ApiServices:
         workspace_snapshots=Snapshots(ctx, workspace_changes),
         build_updates=BuildUpdates(ctx),
         agent_connections=AgentConnections(ctx),
-        agent_admission=AgentAdmission(ctx.clock.monotonic),
+        agent_admission=AgentAdmission(ctx.clock.monotonic, ctx.process.overload),
         report_batches=ReportBatches(ctx),
         report_budgets=ReportBudgets(ctx),
         clouds=Clouds(ctx),

@@ -31,6 +31,10 @@ from coder.net.policy import DialPolicy
 
 PLAIN_TIMEOUT = 2.0
 """Seconds in which a server answers a small request if only upgrades to it are lost. A busy server takes longer."""
+OVERLOADED = "Coder-Overloaded"
+"Header of `/latency-check` while the server closes or refuses connections for want of room."
+_GATEWAY = frozenset({502, 503, 504})
+"""Statuses of proxies, for upgrades they cannot pass, and for a server that is away."""
 _PLAIN_LIMIT = 64 << 10
 _ANY_STATUS = tuple(range(200, 600))
 _RELAY_PATH = "/derp"
@@ -337,24 +341,30 @@ async def connect_carried(
 async def may_be_stripped(policy: DialPolicy, refused: HttpError | NetError, protocol: str = "websocket") -> bool:
     """Return whether a middlebox may have broken an upgrade to a protocol: worth a try without one.
 
-    An upgrade without an answer proves nothing: the server may be busy. It counts if a plain request is answered
-    meanwhile, and an upgrade that is cheap for the server is not. The same holds for a connection that was closed in
-    place of an answer, as by a server that stops. A proxy that says when to come again is busy, too.
+    An upgrade without an answer proves nothing: the server may be busy. It counts if plain requests are answered before
+    and after, without the sign of an overload, and an upgrade that is cheap for the server is not. The same holds for a
+    connection that was closed in place of an answer, as by a server that stops or has no room. A proxy that says when
+    to come again is busy, too.
     """
     if isinstance(refused, HttpError):
+        if refused.status in _GATEWAY and not (refused.is_enveloped or refused.retry_after):
+            return await has_room(policy)
         return refused.status == 426 or not (refused.is_enveloped or refused.retry_after)
-    if isinstance(refused, UnansweredUpgrade):
-        return await _answers_plain_requests(policy) and not await _answers_upgrades(policy, protocol)
-    return refused.code == "protocol" and not await _answers_upgrades(policy, protocol)
+    if not isinstance(refused, UnansweredUpgrade) and refused.code != "protocol":
+        return False
+    return await has_room(policy) and not await _answers_upgrades(policy, protocol) and await has_room(policy)
 
 
-async def _answers_plain_requests(policy: DialPolicy) -> bool:
+async def has_room(policy: DialPolicy) -> bool:
+    """Return whether the server, or a proxy before it, answers plain requests at once, and shows no overload."""
     try:
         async with HttpClient(replace(policy, token=None)) as client:
-            await client.request("GET", "/latency-check", expect=_ANY_STATUS, timeout=PLAIN_TIMEOUT, limit=_PLAIN_LIMIT)
+            answer = await client.request(
+                "GET", "/latency-check", expect=_ANY_STATUS, timeout=PLAIN_TIMEOUT, limit=_PLAIN_LIMIT
+            )
     except (CoderError, OSError, trio.BrokenResourceError):
         return False
-    return True
+    return answer.status not in _GATEWAY and OVERLOADED.lower() not in answer.headers
 
 
 async def _answers_upgrades(policy: DialPolicy, protocol: str) -> bool:

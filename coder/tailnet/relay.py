@@ -16,7 +16,7 @@ import trio
 from coder.mesh.derp_map import DEFAULT_DERP_PORT, DerpNode, DerpRegion
 from coder.mesh.errors import RelayError
 from coder.mesh.relay import DerpTransport
-from coder.net.errors import HttpError, NetError
+from coder.net.errors import HttpError, NetError, UnansweredUpgrade
 from coder.net.policy import DialPolicy
 
 UPGRADE, WEBSOCKET, STREAM = "upgrade", "websocket", "stream"
@@ -121,6 +121,13 @@ class RelayDialer:
             if kind != STREAM and await may_be_stripped(policy, error, _PROTOCOLS[kind]):
                 raise _RelayTransportRefused(_describe_failure(kind, error)) from error
             raise
+        except _NothingReceived as error:
+            from coder.net.carried_stream import has_room
+
+            # A relay that has no room is as silent as a proxy that passes nothing.
+            if kind == STREAM or await has_room(policy):
+                raise _RelayTransportRefused(str(error)) from error
+            raise NetError("timeout", str(error)) from error
 
     async def try_transport(self, region: DerpRegion, node: DerpNode, kind: str) -> DerpTransport:
         """Try one transport, regardless of the others' state. Raises RelayError with its error."""
@@ -175,7 +182,7 @@ class RelayDialer:
         with trio.move_on_after(TRANSPORT_TIMEOUT):
             socket = await connect_websocket(policy, "/derp", subprotocols=("derp",), carry=False)
         if socket is None:
-            raise _RelayTransportRefused(f"a WebSocket was not answered within {TRANSPORT_TIMEOUT:g} s")
+            raise UnansweredUpgrade("timeout", f"a WebSocket was not answered within {TRANSPORT_TIMEOUT:g} s")
         return DerpTransport(socket, await _first_bytes(socket, WEBSOCKET), reason, WEBSOCKET)
 
     async def _stream(self, policy: DialPolicy, reason: str) -> DerpTransport:
@@ -210,7 +217,7 @@ async def _first_bytes(stream: trio.abc.Stream, kind: str) -> bytes:
     if data:
         return bytes(data)
     await trio.aclose_forcefully(stream)
-    raise _RelayTransportRefused(f"the {_TITLES[kind]} was accepted, but nothing came through it")
+    raise _NothingReceived(f"the {_TITLES[kind]} was accepted, but nothing came through it")
 
 
 _TITLES = {UPGRADE: "upgrade to DERP", WEBSOCKET: "WebSocket", STREAM: "carried stream"}
@@ -226,6 +233,10 @@ def proxy_without_credentials(proxy: str) -> str:
     """Return a proxy's URL for display: without user and password."""
     scheme, separator, rest = proxy.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}" if separator else ""
+
+
+class _NothingReceived(Exception):  # noqa: N818 - never leaves this file
+    pass
 
 
 class _RelayTransportRefused(Exception):  # noqa: N818 - never leaves this file

@@ -259,4 +259,5 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
         prefixed_cookies=prefixed,
         proxies=proxies,
         is_exchange=is_exchange,
+        overload=world.overload,
     )

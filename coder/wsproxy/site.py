@@ -13,6 +13,7 @@ from coder.api.base.errors import Response as Envelope
 from coder.api.site.build_info import BuildInfoResponse
 from coder.api.site.health import ProxyHealthReport
 from coder.appproxy.http.asgi import Message, Receive, Send
+from coder.appproxy.http.overload import HEADER as OVERLOAD_HEADER
 from coder.appproxy.http.request_bounds import TOO_MANY_PARAMETERS, has_too_many
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.domain.access.policy import NIL
@@ -54,7 +55,7 @@ class ProxySite:
             "/healthz": lambda: (_PLAIN, b"OK"),
             "/livez": lambda: (_PLAIN, b"OK"),
             "/healthz-report": lambda: (_JSON, codec.encode(self.report())),
-            "/latency-check": lambda: ((*_PLAIN, *_ANY_ORIGIN), b"OK"),
+            "/latency-check": lambda: ((*_PLAIN, *_ANY_ORIGIN, *self._signs()), b"OK"),
             "/derp/latency-check": lambda: (_PLAIN, b""),
             "/api/v2/buildinfo": lambda: ((*_JSON, *_ANY_ORIGIN), codec.encode(self.build_info())),
         }
@@ -94,6 +95,9 @@ class ProxySite:
             return 404, _JSON, codec.encode(Envelope(message="Route not found.", detail=detail))
         # Other paths are the dashboard's.
         return 307, (("location", dashboard + _as_sent(path) + (f"?{query}" if query else "")),), b""
+
+    def _signs(self) -> Fields:
+        return (OVERLOAD_HEADER,) if self._world.overload.is_set else ()
 
     def report(self) -> ProxyHealthReport:
         """Return the health of this process, for its server."""

@@ -8,6 +8,7 @@ import trio
 
 from coder.appproxy.apps.authorizer import AppProxySettings
 from coder.appproxy.apps.upstream import AppPool
+from coder.appproxy.http.overload import OverloadSign
 from coder.appproxy.http.rate_limits import RateLimits
 from coder.base.clock import Clock
 from coder.mesh.relay import DerpServer
@@ -36,6 +37,7 @@ class ProxyWorld:
     relay: DerpServer | None = None
     "Relay, after the server sent the key of its mesh."
     metrics: ProxyMetrics = field(default_factory=ProxyMetrics)
+    overload: OverloadSign = field(default_factory=OverloadSign)
     pool: AppPool = field(init=False)
 
     def __post_init__(self) -> None:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import trio
 
 from coder.appproxy.http.client_address import network_of
+from coder.appproxy.http.overload import OverloadSign
 from coder.base.log import get_logger
 from coder.mesh.fair_shares import FairShares
 
@@ -131,7 +132,12 @@ class ConnectionShares:
     """Connections of one listening process."""
 
     def __init__(
-        self, files: int = 0, is_proxy: Callable[[str], bool] = lambda _: False, *, processes: int = 1
+        self,
+        files: int = 0,
+        is_proxy: Callable[[str], bool] = lambda _: False,
+        *,
+        processes: int = 1,
+        overload: OverloadSign | None = None,
     ) -> None:
         files = files or open_files_limit()
         room = max(files - min(OWN_FILES, files // 4), 4)
@@ -140,6 +146,7 @@ class ConnectionShares:
         self.max_per_address = max(self.max_strangers // _PER_ADDRESS, 1)
         self.max_known = room - self.max_strangers
         self.max_per_account = max(self.max_known // _PER_ACCOUNT, 1)
+        self.overload = overload or OverloadSign()
         self._is_proxy = is_proxy
         self._strangers: FairShares[ClientConnection] = FairShares(self.max_strangers)
         self._known: FairShares[ClientConnection] = FairShares(self.max_known)
@@ -153,6 +160,7 @@ class ConnectionShares:
         """Return whether an address has too many connections for another one."""
         if self._strangers.count(network_of(address)) < self.max_per_address or self._is_proxy(address):
             return False
+        self.overload.set()
         _log.warn("connections are refused: one address has too many", address=address)
         return True
 
@@ -162,6 +170,7 @@ class ConnectionShares:
             return None
         network, strangers = network_of(address), self._strangers
         if strangers.is_full:
+            self.overload.set()
             victim = strangers.evictable_for(network)
             if victim is None:
                 _log.warn("connections are refused: there are too many", address=address)

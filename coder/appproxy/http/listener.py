@@ -44,6 +44,7 @@ from coder.appproxy.http.hypercorn_fixes import (
     server_config,
 )
 from coder.appproxy.http.listening_sockets import ClientListener, ClientStream, notice_dead_peers, socket_of
+from coder.appproxy.http.overload import OverloadSign
 from coder.appproxy.http.simple_requests import NotSimple, is_last, reply_of, response_bytes, scope_of, simple_head
 from coder.base.log import STRANGERS_LINES, get_logger
 from coder.domain.access.session_cookies import renamed
@@ -349,6 +350,7 @@ class HttpServer:
         find_other: FindOther | None = None,
         is_exchange: IsLink = lambda _: False,
         processes: int = 1,
+        overload: OverloadSign | None = None,
     ) -> None:
         """`is_exchange` tells which of the links are one request and its response: the connection is HTTP again after
         it."""
@@ -362,7 +364,9 @@ class HttpServer:
         self.find_other = find_other
         self.is_exchange = is_exchange
         self.connections = ConnectionShares(
-            is_proxy=proxies.trusts if proxies is not None else lambda _: False, processes=processes
+            is_proxy=proxies.trusts if proxies is not None else lambda _: False,
+            processes=processes,
+            overload=overload,
         )
         self._nursery: trio.Nursery | None = None
         self._drained = trio.Event()

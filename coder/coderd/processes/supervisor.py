@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID, uuid4
 
+from coder.appproxy.http.overload import OverloadSign
 from coder.appproxy.http.shared_counts import SharedCounts
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
@@ -77,6 +78,7 @@ class Supervisor:
         self._sockets, self._kept_because = bind_or_keep(config, inherited.sockets if inherited is not None else ())
         self._folder, self._machine, self._next_number = Path(), uuid4(), 0
         self._counts = SharedCounts(len(self._specs), 2 * len(self._specs))
+        self._overload = OverloadSign()
         self._tables: dict[int, int] = {}
         self._losses = Losses()
         self._shown: set[str] = set()
@@ -198,6 +200,7 @@ class Supervisor:
                 count,
                 listener=listener,
                 counts=self._counts.for_table(2 * spec.slot + table),
+                overload=self._overload,
                 ports_free=link.ports_free,
                 retiring=link.retire_requested,
             )

@@ -28,6 +28,7 @@ from coder.coderd.http.site.health_and_version import (
     TEXT_TYPE,
     build_info,
     health_answer,
+    latency_headers,
     liveness_answer,
     readiness_answer,
 )
@@ -61,10 +62,10 @@ _SCOPES = {path: named(declaration.scope) for path, declaration in _DECLARATIONS
 _COMPRESSED = frozenset(path for path, declaration in _DECLARATIONS.items() if declaration.compressed)
 _ROUTE_OF = {"/api/v2/users/me": "/api/v2/users/<user>"}
 """Route name in metrics and traces for a path that is no route of its own."""
-BUILD_INFO, ASSETS = "/api/v2/buildinfo", "/assets/"
+BUILD_INFO, LATENCY, ASSETS = "/api/v2/buildinfo", "/latency-check", "/assets/"
 PROBES = {"/healthz": health_answer, "/livez": liveness_answer, "/readyz": readiness_answer}
 _ASSET_ROUTE = "/<page:path>"
-FAST_PATHS.update(path.encode() for path in (*ROUTES, BUILD_INFO, *PROBES, ASSETS))
+FAST_PATHS.update(path.encode() for path in (*ROUTES, BUILD_INFO, LATENCY, *PROBES, ASSETS))
 
 _JSON = (b"content-type", b"application/json; charset=utf-8")
 _TEXT = (b"content-type", TEXT_TYPE.encode())
@@ -73,6 +74,10 @@ _BYPASS = BYPASS_HEADER.lower()
 
 def _value(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str:
     return next((value.decode("latin-1") for name, value in headers if name == wanted), "")
+
+
+def _raw(headers: Iterable[tuple[str, str]]) -> Headers:
+    return [(name.lower().encode(), value.encode()) for name, value in headers]
 
 
 async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
@@ -107,7 +112,7 @@ class FastPath:
             body, status = codec.encode(await self._answer(answer, scope)), 200
         except Exception as error:
             status, body, extra = envelope_of(error)
-        headers = [_JSON, *((name.lower().encode(), value.encode()) for name, value in extra)]
+        headers = [_JSON, *_raw(extra)]
         await _send(send, status, headers, body)
 
     async def _public(self, scope: Message) -> Reply | None:
@@ -117,6 +122,9 @@ class FastPath:
             scope["coder_route"] = path
             status, body = probe(self._ctx)
             return status, [_TEXT], body
+        if path == LATENCY:
+            scope["coder_route"] = path
+            return 200, [_TEXT, *_raw(latency_headers(self._ctx))], b"OK"
         if path.startswith(ASSETS):
             if "//" in path:
                 return None  # a redirect of Quart's router
@@ -126,7 +134,7 @@ class FastPath:
             if found is None:
                 return None
             status, named, body = found
-            return status, [(name.lower().encode(), value.encode()) for name, value in named], body
+            return status, _raw(named), body
         return await self._build_info(scope) if path == BUILD_INFO else None
 
     async def _build_info(self, scope: Message) -> Reply:
@@ -145,7 +153,7 @@ class FastPath:
             return 200, [_JSON], codec.encode(build_info(self._ctx))
         except Exception as error:
             status, body, extra = envelope_of(error)
-            return status, [_JSON, *((name.lower().encode(), value.encode()) for name, value in extra)], body
+            return status, [_JSON, *_raw(extra)], body
 
     async def _answer(self, answer: Answer, scope: Message) -> object:
         # Same as `authenticated` and `count_request` of auth.py. No CSRF: only GETs. The listener put a trusted proxy's

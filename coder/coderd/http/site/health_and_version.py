@@ -8,6 +8,7 @@ from quart import Blueprint, Response, request
 
 from coder.api.base.errors import Response as Envelope
 from coder.api.site.build_info import BuildInfoResponse
+from coder.appproxy.http.overload import HEADER as OVERLOAD_HEADER
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import NOTHING, TEXT
@@ -71,11 +72,19 @@ def _probe_answer(faults: list[str]) -> tuple[int, bytes]:
 async def latency_check() -> Response:
     """Return an empty response to measure latency, for browsers on any page."""
     response = Response("OK", content_type=TEXT_TYPE)
-    response.headers["Access-Control-Allow-Origin"] = "*"
-    response.headers["Access-Control-Allow-Headers"] = "*"
-    response.headers["Access-Control-Allow-Methods"] = "*"
-    response.headers["Access-Control-Allow-Credentials"] = "false"
+    response.headers.extend(latency_headers(context()))
     return response
+
+
+def latency_headers(ctx: Context) -> list[tuple[str, str]]:
+    """Return further headers of `/latency-check`."""
+    headers = [
+        ("Access-Control-Allow-Origin", "*"),
+        ("Access-Control-Allow-Headers", "*"),
+        ("Access-Control-Allow-Methods", "*"),
+        ("Access-Control-Allow-Credentials", "false"),
+    ]
+    return [*headers, OVERLOAD_HEADER] if ctx.process.overload.is_set else headers
 
 
 @route(blueprint, "GET", "/derp/latency-check", scope=PUBLIC, budget=_PROBE, others={405: NOTHING})

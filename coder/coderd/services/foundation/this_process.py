@@ -17,6 +17,7 @@ from uuid import UUID, uuid4
 import msgspec
 import trio
 
+from coder.appproxy.http.overload import OverloadSign
 from coder.appproxy.http.shared_counts import SharedCounts
 from coder.coderd.services.foundation.sibling_messages import Handler
 
@@ -73,6 +74,8 @@ class ThisProcess:
     "Further kinds of messages that this process answers."
     counts: SharedCounts | None = None
     "Counters of rate limits that all processes share."
+    overload: OverloadSign = field(default_factory=OverloadSign)
+    "Whether any process of the server refuses connections."
     ports_free: trio.Event | None = None
     "Set when no former process holds the ports of this one's duties; None where there is none."
     retiring: trio.Event | None = None

@@ -15,6 +15,7 @@ from collections.abc import Callable
 import trio
 
 from coder.api.base.refusals import Unavailable
+from coder.appproxy.http.overload import OverloadSign
 
 AT_ONCE = 16
 """Arrivals that are served at the same time: enough to keep the database's connections busy."""
@@ -48,8 +49,9 @@ class Arrival:
 class AgentAdmission:
     """Queue of arriving agents of this process. `monotonic` returns seconds."""
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
+    def __init__(self, monotonic: Callable[[], float], overload: OverloadSign) -> None:
         self._monotonic = monotonic
+        self._overload = overload
         self._waiting: OrderedDict[int, trio.Event] = OrderedDict()
         self._numbers = 0
         self.running = 0
@@ -67,6 +69,7 @@ class AgentAdmission:
     async def enter(self) -> Arrival:
         """Wait for a turn. Raises Unavailable with `Retry-After` when the queue is full, or does not move."""
         if self.running >= AT_ONCE or self._waiting:
+            self._overload.set()
             await self._wait()
         else:
             self.running += 1
