@@ -8,9 +8,10 @@ from coder.base.retry import SLOW_ATTEMPT, Backoff
 
 FIRST_DELAY, LAST_DELAY = 0.1, 10.0
 "Seconds between dials."
-RETURN_DELAY, RETURN_WINDOW = 2.0, 60.0
+RETURN_DELAY, RETURN_WINDOW, RETURN_SHARE = 2.0, 60.0, 0.25
 """Seconds (ours). A server lost less than a minute ago is probably restarting and users wait for it, so dials are at
-most two seconds apart until then. Later they grow to LAST_DELAY: all agents of a server that is down dial it."""
+most two seconds apart at first, and then a quarter of the time since the loss. Later they grow to LAST_DELAY: all
+agents of a server that is down or has no room dial it."""
 JITTER = 0.5
 """Share by which each delay varies: agents that were lost together must not return together."""
 
@@ -33,5 +34,6 @@ class ReconnectDelays:
         attempt = 0.0 if was_served or requested else ended - began
         delay = self._backoff.next_delay(attempt)
         if ended - self._lost_at < RETURN_WINDOW and attempt < SLOW_ATTEMPT:
-            delay = min(delay, RETURN_DELAY * random.uniform(1 - JITTER, 1))
+            longest = max(RETURN_DELAY, RETURN_SHARE * (ended - self._lost_at))
+            delay = min(delay, longest * random.uniform(1 - JITTER, 1))
         return max(delay, requested)

@@ -36,8 +36,10 @@ class UnreachableError(MeshError):
 class RelayError(MeshError):
     """A relay connection could not be opened, or violated the protocol."""
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", *, retry_after: float = 0.0) -> None:
         super().__init__("relay_failed", message, hint)
+        self.retry_after = retry_after
+        """Seconds for which the relay wants no other attempt; 0 if it did not say."""
 
 
 class NodeClosedError(MeshError):

@@ -16,7 +16,7 @@ import trio
 from coder.mesh.derp_map import DEFAULT_DERP_PORT, DerpNode, DerpRegion
 from coder.mesh.errors import RelayError
 from coder.mesh.relay import DerpTransport
-from coder.net.errors import HttpError, NetError, UnansweredUpgrade
+from coder.net.errors import HttpError, NetError, UnansweredUpgrade, requested_delay
 from coder.net.policy import DialPolicy
 
 UPGRADE, WEBSOCKET, STREAM = "upgrade", "websocket", "stream"
@@ -90,7 +90,8 @@ class RelayDialer:
             fallback.transports[fallback.at].verdict = reason_text
             if fallback.at == STREAM or not fallback.is_proven:
                 fallback.at, fallback.reason, fallback.is_proven = UPGRADE, "", False
-            raise RelayError(f"relay {region.region_code}: {reason_text}") from error
+            requested = requested_delay(error)
+            raise RelayError(f"relay {region.region_code}: {reason_text}", retry_after=requested) from error
         fallbacks[node.name] = fallbacks.pop(node.name)
         return transport
 

@@ -16,7 +16,7 @@ from coder.appproxy.upgrades.raw_links import EndpointTable
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.rpc_endpoints.versions import agent_api_version
-from coder.coderd.services.agents.agent_access import authenticate_agent
+from coder.coderd.services.agents.agent_access import CurrentAgent, authenticate_agent
 from coder.coderd.services.agents.agent_api.agent_service import AgentService
 from coder.coderd.services.agents.agent_connections import check_token_during, track_connection
 from coder.coderd.services.network.agent_admission import HOLD, Arrival
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _LAST_OF_ARRIVAL = AGENT + "GetManifest"
 """The call that every agent makes first; its answer is the dearest part of an arrival."""
+OUTDATED_AFTER = 1.0
+"""Seconds in the queue after which the agent's token is checked again: its workspace may have been stopped."""
 _log = get_logger("agents")
 
 
@@ -43,17 +45,23 @@ def register(table: EndpointTable) -> None:
 
 async def serve_agent(ctx: Context, upgrade: Upgrade) -> None:
     """Serve one agent until it disconnects, times out, or loses its authorization."""
-    arrival = await ctx.services.api.agent_admission.enter()
+    admission, request = ctx.services.api.agent_admission, upgrade.request
+    # Before it waits: a stranger's connection gives way to others, and that of a known agent keeps its place.
+    async with admission.authenticating:
+        authentication = authenticate_agent(ctx, request.credentials)
+        agent = await counted(authentication, lambda result: f"agent {result.agent.id}", upgrade.count)
+    began = trio.current_time()
+    arrival = await admission.enter()
     try:
-        await _serve_agent(ctx, upgrade, arrival)
+        if trio.current_time() - began > OUTDATED_AFTER:
+            agent = await authenticate_agent(ctx, request.credentials)
+        await _serve_agent(ctx, upgrade, agent, arrival)
     finally:
         arrival.end()
 
 
-async def _serve_agent(ctx: Context, upgrade: Upgrade, arrival: Arrival) -> None:
+async def _serve_agent(ctx: Context, upgrade: Upgrade, agent: CurrentAgent, arrival: Arrival) -> None:
     request = upgrade.request
-    authentication = authenticate_agent(ctx, request.credentials)
-    agent = await counted(authentication, lambda result: f"agent {result.agent.id}", upgrade.count)
     version = agent_api_version(request, "2.0")
     is_agent = request.first("role") in {"", "agent"}
     websocket = await upgrade.accept_websocket(binary_only=True)

@@ -33,9 +33,9 @@ MIN_RETRY_DELAY = 0.1
 MAX_RETRY_DELAY = 2.5
 """Ours: upstream waits up to 5 s. Users of a shell should not notice a relay that restarts."""
 LATE_RETRY_DELAY = 10.0
-RETURN_WINDOW = 60.0
-"""Ours: seconds without a connection after which the delays grow to LATE_RETRY_DELAY. A relay that is away for longer
-does not restart, and all of its clients dial it."""
+RETURN_SHARE = 0.25
+"""Ours: the longest delay as a share of the time without a connection, from MAX_RETRY_DELAY up to LATE_RETRY_DELAY. A
+relay that is away for long does not restart, or has no room, and all of its clients dial it."""
 SLOW_ATTEMPT = 3.0
 """Ours: seconds after which a failed attempt shows an overloaded relay rather than one that is away."""
 BACKOFF_RESET_AFTER = 10.0
@@ -66,20 +66,29 @@ class RetryDelays:
         self._failing = 0.0
         self._slow_attempts = 0
 
-    def after(self, seconds: float, *, was_connected: bool) -> float:
+    def after(self, seconds: float, *, was_connected: bool, requested: float = 0.0) -> float:
         """Return the seconds until the next attempt, after one of so many seconds, its connection included.
 
-        A relay that does not answer in time has too many clients at once: the rests grow with each such attempt.
+        A relay that does not answer in time has too many clients at once: the rests grow with each such attempt, and
+        are never shorter than it `requested`.
         """
         if was_connected and seconds > BACKOFF_RESET_AFTER:
             self._delay, self._failing = MIN_RETRY_DELAY, 0.0
-        is_slow = not was_connected and seconds >= SLOW_ATTEMPT
+        is_slow = not was_connected and not requested and seconds >= SLOW_ATTEMPT
         self._slow_attempts = self._slow_attempts + 1 if is_slow else 0
         delay = max(self._delay, min(self._slow_attempts * SLOW_ATTEMPT, LATE_RETRY_DELAY)) * (0.5 + random() / 2)
+        delay = max(delay, requested)
         self._failing += seconds + delay
-        longest = MAX_RETRY_DELAY if self._failing < RETURN_WINDOW else LATE_RETRY_DELAY
+        longest = min(max(MAX_RETRY_DELAY, RETURN_SHARE * self._failing), LATE_RETRY_DELAY)
         self._delay = min(2 * self._delay, longest)
         return delay
+
+
+def requested_delay(error: BaseException) -> float:
+    """Return the seconds for which a relay wants no other attempt, by an error or a group of errors."""
+    if isinstance(error, BaseExceptionGroup):
+        return max(map(requested_delay, error.exceptions))
+    return error.retry_after if isinstance(error, RelayError) else 0.0
 
 
 class RelayEvents(Protocol):
@@ -172,18 +181,19 @@ class RelayConnection:
         with self.scope:
             delays = RetryDelays()
             while True:
-                began = trio.current_time()
+                began, requested = trio.current_time(), 0.0
                 try:
                     with trio.CancelScope() as self.attempt:
                         await self._serve()
                         self.problem = "the relay closed the connection"
                 except* _NETWORK_ERRORS as group:
-                    self.problem = explain(group)
+                    self.problem, requested = explain(group), requested_delay(group)
                 was_connected = self.connected
                 self._lost()
                 if self.region != self._regions.home and trio.current_time() - self.used > IDLE_CLOSE:
                     break
-                delay = delays.after(trio.current_time() - began, was_connected=was_connected)
+                seconds = trio.current_time() - began
+                delay = delays.after(seconds, was_connected=was_connected, requested=requested)
                 self.retry_now = trio.Event()
                 with trio.move_on_after(max(self.restart_in, delay)):
                     await self.retry_now.wait()

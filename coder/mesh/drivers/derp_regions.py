@@ -82,7 +82,8 @@ class RelayRegions:
                     LoggedInNode.drop,
                 )
         except Exception as error:
-            raise RelayError(f"cannot connect to the relay of region {number}") from error
+            requested = error.retry_after if isinstance(error, RelayError) else 0.0
+            raise RelayError(f"cannot connect to the relay of region {number}", retry_after=requested) from error
         if reached is None:
             raise RelayError(f"no relay of region {number} answered within {CONNECT_TIMEOUT:g} s")
         return reached

@@ -11,7 +11,7 @@ from coder.mesh.core.crypto.box import NONCE_SIZE, SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.errors import MeshError, WireError
 from coder.mesh.core.wire import derp, derp_info
-from coder.mesh.drivers.derp_connection import RetryDelays
+from coder.mesh.drivers.derp_connection import RetryDelays, requested_delay
 from coder.mesh.drivers.derp_regions import CONNECT_TIMEOUT
 from coder.mesh.drivers.framing import FrameBuffer
 from coder.mesh.drivers.transport import DerpTransport
@@ -103,12 +103,14 @@ async def keep_link(
         on_change(is_connected)
 
     while True:
-        began, was_connected = trio.current_time(), False
+        began, was_connected, requested = trio.current_time(), False, 0.0
         try:
             await _hold_link(await dial(), private, note)
         except (MeshError, OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError) as error:
             on_failure(error)
-        await trio.sleep(delays.after(trio.current_time() - began, was_connected=was_connected))
+            requested = requested_delay(error)
+        seconds = trio.current_time() - began
+        await trio.sleep(delays.after(seconds, was_connected=was_connected, requested=requested))
 
 
 async def _hold_link(transport: DerpTransport, private: PrivateKey, on_change: Callable[[bool], None]) -> None:

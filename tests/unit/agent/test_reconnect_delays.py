@@ -20,10 +20,21 @@ def _delays_of_outage(seconds: float) -> list[tuple[float, float]]:
 
 def test_delays_grow_when_outage_lasts() -> None:
     results = _delays_of_outage(300)
-    early = [delay for at, delay in results if at < 3600 + RETURN_WINDOW]
-    late = [delay for at, delay in results if at > 3600 + RETURN_WINDOW]
-    assert max(early) <= RETURN_DELAY < min(late)
-    assert max(late) <= LAST_DELAY * (1 + reconnect_delays.JITTER)
+    since_loss = [(at - 3600, delay) for at, delay in results]
+    assert max(delay for since, delay in since_loss if since <= 8) <= RETURN_DELAY
+    assert all(delay <= max(RETURN_DELAY, since / 4) for since, delay in since_loss if since < RETURN_WINDOW)
+    late = [delay for since, delay in since_loss if since > RETURN_WINDOW]
+    assert RETURN_DELAY < min(late) <= max(late) <= LAST_DELAY * (1 + reconnect_delays.JITTER)
+
+
+def test_server_without_room_is_dialled_less_often() -> None:
+    """It closes connections in place of an answer, as one that restarts."""
+
+    def attempts(first: float, last: float) -> float:
+        outages = [_delays_of_outage(last) for _ in range(50)]
+        return sum(first < at - 3600 < last for outage in outages for at, _ in outage) / 50
+
+    assert attempts(40, 60) < attempts(0, 20) / 2
 
 
 def test_agents_lost_together_spread() -> None:

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import msgspec
 import trio
 
-from coder.base.log import get_logger
+from coder.base.log import STRANGERS_LINES, get_logger
 
 _LENGTHS = struct.Struct(">II")
 _TAKEN = b"\x01"
@@ -28,7 +28,7 @@ TIMEOUT = 5.0
 """Seconds for connecting and for the receiver's answer: a process that stands still does not hold its siblings up."""
 _RETRY = 0.02
 """Seconds between two tries to connect to a process whose queue is full."""
-_log = get_logger("processes")
+_log = get_logger("processes", per_minute=STRANGERS_LINES)
 
 
 class SiblingMessage(msgspec.Struct, omit_defaults=True):

@@ -54,6 +54,8 @@ class AgentAdmission:
         self._overload = overload
         self._waiting: OrderedDict[int, trio.Event] = OrderedDict()
         self._numbers = 0
+        self.authenticating = trio.CapacityLimiter(AT_ONCE)
+        "Questions about tokens at the same time, those of agents that wait afterwards."
         self.running = 0
         self._pace = _FIRST_PACE
         "Seconds between two ends while others wait: measured."

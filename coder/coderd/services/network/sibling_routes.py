@@ -22,7 +22,7 @@ import trio
 
 from coder.appproxy.http.listener import FindOther, HttpServer, Origin, PassOn
 from coder.appproxy.http.listening_sockets import ClientStream
-from coder.base.log import get_logger
+from coder.base.log import STRANGERS_LINES, get_logger
 from coder.coderd.services.foundation.sibling_messages import (
     Handler,
     SiblingAwayError,
@@ -47,10 +47,12 @@ _ELSEWHERE = re.compile(
 """Beginnings of addresses that another process may have to answer, beside those of applications."""
 _OPENS_STREAMS = frozenset({"http", "relay", "apps"})
 """Duties of the processes that open carried streams."""
+_AT_ONCE = 32
+"""Connections that are handed over at the same time; each takes less than a millisecond of both processes."""
 _NUMBER = 4
 """Hexadecimal digits at the start of a carried stream's id: the number of its process."""
 
-_log = get_logger("processes")
+_log = get_logger("processes", per_minute=STRANGERS_LINES)
 
 
 def stream_mark(process: ThisProcess) -> str:
@@ -63,9 +65,11 @@ def other_finder(process: ThisProcess) -> FindOther | None:
     if process.is_alone:
         return None
 
+    turns = trio.CapacityLimiter(_AT_ONCE)
+
     def find(head: h11.Request, secure: bool, is_app: bool) -> PassOn | None:
         sibling = _sibling_for(process, head, secure, is_app)
-        return None if sibling is None else _passing_to(sibling)
+        return None if sibling is None else _passing_to(sibling, turns)
 
     return find
 
@@ -106,31 +110,42 @@ def _named_replica(head: h11.Request) -> UUID | None:
     return None
 
 
-def _passing_to(sibling: Sibling) -> PassOn:
+def _passing_to(sibling: Sibling, turns: trio.CapacityLimiter) -> PassOn:
     async def pass_on(stream: ClientStream, replayed: bytes, remote: tuple[str, int], secure: bool) -> bool:
         message = SiblingMessage("connection", ip=remote[0], port=remote[1], secure=secure)
         try:
-            if isinstance(stream, trio.SocketStream):
-                link = await send_message(sibling.socket_path, message, replayed, stream.socket.fileno())
-                await trio.aclose_forcefully(link)
-                await trio.aclose_forcefully(stream)  # our descriptor of it; the sibling has its own
-                return True
-            ours, theirs = socket.socketpair()
-            with theirs:
-                inner = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
-                try:
-                    link = await send_message(sibling.socket_path, message, replayed, theirs.fileno())
-                except BaseException:
-                    await trio.aclose_forcefully(inner)
-                    raise
-            await trio.aclose_forcefully(link)
+            async with turns:  # thousands at once would all be late
+                inner = await _hand_over(sibling, message, replayed, stream)
         except SiblingAwayError as error:
             _log.warn("a request could not be passed to its process", process=sibling.name, error=error)
             return False
-        await splice(stream, inner)
+        if inner is not None:
+            await splice(stream, inner)
         return True
 
     return pass_on
+
+
+async def _hand_over(
+    sibling: Sibling, message: SiblingMessage, replayed: bytes, stream: ClientStream
+) -> trio.SocketStream | None:
+    """Give a connection to a sibling. Return the stream to copy its bytes to and from; None when the socket itself has
+    gone there. Raises SiblingAwayError."""
+    if isinstance(stream, trio.SocketStream):
+        link = await send_message(sibling.socket_path, message, replayed, stream.socket.fileno())
+        await trio.aclose_forcefully(link)
+        await trio.aclose_forcefully(stream)  # our descriptor of it; the sibling has its own
+        return None
+    ours, theirs = socket.socketpair()
+    with theirs:
+        inner = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
+        try:
+            link = await send_message(sibling.socket_path, message, replayed, theirs.fileno())
+        except BaseException:
+            await trio.aclose_forcefully(inner)
+            raise
+    await trio.aclose_forcefully(link)
+    return inner
 
 
 def connection_handler(server: HttpServer) -> Handler:
