@@ -18,7 +18,6 @@ from coder.net.websocket import connect_websocket
 from coder.tailnet import relay
 from coder.tailnet.relay import RelayDialer
 
-
 PLAIN = "GET /latency-check"
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import random
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import trio
+from sqlalchemy import update
 
 from coder.api.base.refusals import Unavailable
+from coder.appproxy.http.overload import OverloadSign
+from coder.coderd.rpc_endpoints import agents
 from coder.coderd.services.network import agent_admission
 from coder.coderd.services.network.agent_admission import (
     AT_ONCE,
@@ -17,7 +21,11 @@ from coder.coderd.services.network.agent_admission import (
     MOST_WAITING,
     AgentAdmission,
 )
+from coder.coderd.store.engine.database import Tx
+from coder.coderd.store.tables.agents import workspace_agents
+from coder.net.carried_stream import has_room
 from coder.net.errors import HttpError
+from coder.net.policy import DialPolicy
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents.scripted_agent import connected_agent, dial_link, eventually, workspace_world
 
@@ -33,7 +41,7 @@ def _retry_after(refusal: Unavailable) -> int:
 
 
 async def test_arrivals_enter_in_order(autojump_clock: Any) -> None:
-    admission = AgentAdmission(trio.current_time)
+    admission = AgentAdmission(trio.current_time, OverloadSign())
     first = await _busy(admission)
     order: list[int] = []
 
@@ -57,7 +65,7 @@ async def test_arrivals_enter_in_order(autojump_clock: Any) -> None:
 
 
 async def test_full_queue_spreads_the_others(autojump_clock: Any) -> None:
-    admission = AgentAdmission(trio.current_time)
+    admission = AgentAdmission(trio.current_time, OverloadSign())
     arrivals = await _busy(admission)
     refused: list[int] = []
 
@@ -85,7 +93,7 @@ async def test_full_queue_spreads_the_others(autojump_clock: Any) -> None:
 
 async def test_last_agents_rest_not_longer_than_needed(autojump_clock: Any) -> None:
     """Arrivals take half as long at the end of a storm. Times are the mock clock's."""
-    admission, rest = AgentAdmission(trio.current_time), random.Random(1)
+    admission, rest = AgentAdmission(trio.current_time, OverloadSign()), random.Random(1)
     served: list[float] = []
 
     async def arrive() -> None:
@@ -109,7 +117,7 @@ async def test_last_agents_rest_not_longer_than_needed(autojump_clock: Any) -> N
 
 
 async def test_queue_that_stands_still_refuses(autojump_clock: Any) -> None:
-    admission = AgentAdmission(trio.current_time)
+    admission = AgentAdmission(trio.current_time, OverloadSign())
     await _busy(admission)
     began = trio.current_time()
     with pytest.raises(Unavailable):
@@ -119,7 +127,7 @@ async def test_queue_that_stands_still_refuses(autojump_clock: Any) -> None:
 
 
 async def test_cancelled_arrival_loses_no_slot(autojump_clock: Any) -> None:
-    admission = AgentAdmission(trio.current_time)
+    admission = AgentAdmission(trio.current_time, OverloadSign())
     arrivals = await _busy(admission)
 
     async def arrive() -> None:
@@ -146,6 +154,10 @@ async def test_upgrade_is_refused_with_retry_after(monkeypatch: pytest.MonkeyPat
                 await dial_link(world, path, token=view_context.token)
             assert (caught.value.status, caught.value.is_enveloped) == (503, True)
             assert caught.value.retry_after >= 1
+            assert not await has_room(DialPolicy(world.url)), "otherwise agents would take it for a middlebox"
+            with pytest.raises(HttpError) as caught:
+                await dial_link(world, path, token=str(uuid4()))
+            assert caught.value.status == 401, "its token is looked at before it waits"
             await agent.call("GetManifest", agent_pb2.GetManifestRequest(), agent_pb2.Manifest)
             async with connected_agent(view_context):
                 pass
@@ -154,3 +166,31 @@ async def test_upgrade_is_refused_with_retry_after(monkeypatch: pytest.MonkeyPat
             return world.ctx.services.api.agent_admission.running == 0
 
         await eventually(is_free)
+
+
+async def test_token_is_checked_again_after_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agents, "OUTDATED_AFTER", 0.0)
+    async with workspace_world() as view_context:
+        world, path = view_context.world, "/api/v2/workspaceagents/me/rpc?version=2.10&role=agent"
+        admission = world.ctx.services.api.agent_admission
+        first = await _busy(admission)
+        async with trio.open_nursery() as nursery:
+
+            async def arrive() -> None:
+                with pytest.raises(HttpError) as caught:
+                    await dial_link(world, path, token=view_context.token)
+                assert caught.value.status == 401
+
+            nursery.start_soon(arrive)
+
+            async def waits() -> bool:
+                return admission.waiting == 1
+
+            await eventually(waits)
+            await world.ctx.db.run(_forget_tokens)
+            for arrival in first:
+                arrival.end()
+
+
+async def _forget_tokens(tx: Tx) -> None:
+    await tx.execute(update(workspace_agents).values(auth_token=uuid4()))
