@@ -25,6 +25,9 @@ LONGEST_WAIT = 8.0
 EARLY, SHARE = LONGEST_WAIT / 2, 0.8
 """Seconds by which agents are asked to return before their turn, and the share of the measured pace that a turn counts:
 arrivals become faster while fewer agents wait, and the queue would run dry while the last ones rest."""
+SLOWEST_PACE = 0.015
+"""Most seconds that a turn counts: in the first moments of a storm arrivals are slow, and a queue that runs dry costs more
+than a few more refusals."""
 HOLD = 5.0
 """Seconds after which an agent that connected and requests nothing no longer counts."""
 LONGEST_REST = 60
@@ -109,7 +112,8 @@ class AgentAdmission:
     def _refusal(self) -> Unavailable:
         self.refused += 1
         now = self._monotonic()
-        self._reserved_until = max(self._reserved_until, now + self.waiting * self._pace) + SHARE * self._pace
+        self._reserved_until = max(self._reserved_until, now + self.waiting * self._pace)
+        self._reserved_until += SHARE * min(self._pace, SLOWEST_PACE)
         seconds = math.ceil(self._reserved_until - now - EARLY)
         if seconds > LONGEST_REST:
             seconds = random.randint(LONGEST_REST // 2, LONGEST_REST)
