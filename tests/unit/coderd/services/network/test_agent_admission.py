@@ -19,6 +19,8 @@ from coder.coderd.services.network.agent_admission import (
     LONGEST_REST,
     LONGEST_WAIT,
     MOST_WAITING,
+    SHARE,
+    SLOWEST_PACE,
     AgentAdmission,
 )
 from coder.coderd.store.engine.database import Tx
@@ -85,7 +87,8 @@ async def test_full_queue_spreads_the_others(autojump_clock: Any) -> None:
                 await admission.enter()
             refused.append(_retry_after(caught.value))
         assert refused == sorted(refused)
-        assert refused[-1] - refused[0] >= 6, "they come back over the time that their arrivals need"
+        spread = SHARE * SLOWEST_PACE * len(refused)
+        assert refused[-1] - refused[0] >= spread - 1, "they come back over the time that their arrivals need"
         nursery.cancel_scope.cancel()
     assert 200 < room <= MOST_WAITING
     assert all(1 <= seconds <= LONGEST_REST for seconds in refused)
