@@ -18,6 +18,7 @@ from coder.agent.reports.resources import push_loop
 from coder.agent.reports.stats import Statistics
 from coder.agent.reports.vitals import report_loop
 from coder.base.log import get_logger
+from coder.base.retry import spread
 from coder.base.version import BUILD_VERSION
 from coder.domain.agents.reporting import API_VERSION, BANNER_INTERVAL
 from coder.net.websocket import connect_websocket
@@ -179,7 +180,7 @@ class ServerConnection:
                 AGENT + "GetAnnouncementBanners", request, agent_pb2.GetAnnouncementBannersResponse
             )
             self._agent.state.banners = list(answer.announcement_banners)
-            await trio.sleep(BANNER_INTERVAL)
+            await trio.sleep(spread(BANNER_INTERVAL))
 
     def _caller(self, session: Session, method: str, reply: type[Reply]) -> Callable[[Message], Awaitable[Reply]]:
         async def call(request: Message) -> Reply:

@@ -30,15 +30,17 @@ NEW_OBJECTS = _SERVER_THRESHOLDS[0] * (_SERVER_THRESHOLDS[1] + 2)
 """At most about so many objects survive a collection of the middle generation. After bursts of objects that reference
 counting frees, as of large pages, none do."""
 SWEEP_EVERY, SWEEP_RARELY = 600.0, 6 * 3600.0
-"""Seconds (ours) from one sweep to the next: at first, and at most."""
+"""Seconds (ours) from one sweep to the next: at first, and at most. After the latter, growth alone is a reason."""
 WORTH = 0.05
 """Part of the survivors (ours) that a sweep has to free for the next one not to be later."""
 SWEEP_FROM = 400_000
 """Survivors since the last sweep (ours, some 40 MB) below which none is due."""
-SWEEP_AT = 2_000_000
-"""Survivors since the last sweep (ours, some 200 MB) at which the next one does not wait, if as many blocks of memory
-are in use as well: cycles must not use up the memory, and a sweep of three million objects stops the process for two
-seconds."""
+OF_LINK = 500
+"""Objects (ours) that a link of a client may leave in cycles when it ends: an agent's once left 460."""
+SWEEP_AT = 4_000_000
+"""Blocks of memory (ours, some 400 MB) by which a process must have grown since the last sweep, and at least doubled,
+for the next one not to wait: cycles must not use up the memory. Five thousand agents are fewer blocks, and a sweep of
+them, which stops the process for two seconds, frees nothing."""
 
 
 class Sweeps:
@@ -47,6 +49,9 @@ class Sweeps:
     def __init__(self, now: float) -> None:
         self.collections = 0
         """Collections of the middle generation since the last sweep."""
+        self.ended_links = 0
+        """Links that ended since the last sweep: what a connected one consists of is no garbage."""
+        self._swept_at = now
         self._interval = SWEEP_EVERY
         self._due_at = now + self._interval
         self._blocks = sys.getallocatedblocks()
@@ -57,18 +62,25 @@ class Sweeps:
         self.collections += phase == "stop" and collection["generation"] == 1
 
     def is_due(self, now: float) -> bool:
-        """Return whether a sweep is due: some time after the last one, if enough survived since, or at once if memory
-        grew as much as by SWEEP_AT survivors."""
+        """Return whether a sweep is due: some time after the last one if enough survived since, and links ended that
+        may have left as much; rarely, or at once if much, if memory has only grown."""
         survivors = self.collections * NEW_OBJECTS
-        if survivors >= SWEEP_FROM and now >= self._due_at:
+        if survivors < SWEEP_FROM:
+            return False
+        if now >= self._due_at and self.ended_links * OF_LINK >= SWEEP_FROM:
             return True
-        return survivors >= SWEEP_AT and sys.getallocatedblocks() - self._blocks >= SWEEP_AT
+        is_long_ago = now >= self._swept_at + SWEEP_RARELY
+        if not is_long_ago and survivors < SWEEP_AT:
+            return False
+        grown = sys.getallocatedblocks() - self._blocks
+        return grown >= (SWEEP_FROM if is_long_ago else max(SWEEP_AT, self._blocks))
 
     def swept(self, freed: int, now: float) -> None:
         """Record a sweep. The next one may be later when it freed little of what had survived."""
         is_worth_it = freed >= WORTH * self.collections * NEW_OBJECTS
         self._interval = SWEEP_EVERY if is_worth_it else min(2 * self._interval, SWEEP_RARELY)
         self._due_at, self.collections = now + self._interval, 0
+        self._swept_at, self.ended_links = now, 0
         self._blocks = sys.getallocatedblocks()
 
 
@@ -97,6 +109,12 @@ def keeping_many() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def link_ended() -> None:
+    """Count a link of a client that has ended."""
+    if _sweeps:
+        _sweeps[0].ended_links += 1
 
 
 def sweep_if_due() -> tuple[int, float] | None:

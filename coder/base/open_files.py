@@ -57,6 +57,14 @@ def raise_open_files() -> None:
         return
 
 
+def open_files_limit() -> int:
+    """Return how many files this process may open; where the system has no limit, MAX_OPEN_FILES."""
+    if sys.platform == "win32":
+        return MAX_OPEN_FILES
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return MAX_OPEN_FILES if soft == resource.RLIM_INFINITY else soft
+
+
 @contextmanager
 def lowered_open_files() -> Iterator[None]:
     """Restore the original limit for a process that becomes another program; raise it again if that fails."""

@@ -1,4 +1,4 @@
-"""Delays between attempts, and the time limit of an answer."""
+"""Delays between attempts and between periodic calls, and the time limit of an answer."""
 
 from __future__ import annotations
 
@@ -15,6 +15,18 @@ SLOW_ATTEMPT, SLOW_REST = 5.0, 3.0
 grows with each such attempt in a row: doubled from milliseconds, it would hardly be one beside such attempts."""
 SECOND_LOOK = 2.0
 """Seconds (ours) in which a process that stood still may read what arrived meanwhile."""
+
+SPREAD = 0.1
+"""Share (ours) by which intervals of periodic calls vary."""
+
+
+def spread(interval: float) -> float:
+    """Return the seconds until the next of a client's periodic calls, `interval` on average.
+
+    A server answers the calls of many clients together: in a batch, or after a pause. With equal intervals they would
+    come together again, join others in their next batch, and never part.
+    """
+    return interval * random.uniform(1 - SPREAD, 1 + SPREAD)
 
 
 class Backoff:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import statistics
 import subprocess
@@ -45,6 +46,8 @@ SETTLE, LOOK = 15.0, 30.0
 METADATA_SECONDS = 60
 """Interval of the one metadata item that each agent has."""
 PROBE = 0.5
+OWN_FILES = 64
+"""Files of the simulator itself."""
 BACK_LIMIT = 180.0
 
 
@@ -140,7 +143,7 @@ class World:
 async def _run(options: Options, folder: Path, emit: Emit) -> None:
     place = Place(program(folder), folder)
     place.env["CODER_PROCESSES"] = str(options.processes)
-    most = options.agents or options.count(TARGET)
+    most = _with_files(options.agents or options.count(TARGET))
     async with postgres_pair(folder) as pair, open_database(pair.url) as db, contextlib.AsyncExitStack() as stack:
         process = await stack.enter_async_context(_server(place, [str(place.binary)], pair.url))
         scene = Scene(place, process.pid, pair.running.pid, db, pair.url, folder / "primary/postgres.log")
@@ -172,10 +175,19 @@ async def _run(options: Options, folder: Path, emit: Emit) -> None:
         note(f"errors of the simulator: {errors}")
 
 
+def _with_files(count: int) -> int:
+    """Return the number of agents for which the simulator has files, two each: the others would never connect."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    room = count if hard == resource.RLIM_INFINITY else (hard - OWN_FILES) // 2
+    if room < count:
+        note(f"{room} agents instead of {count}: the simulator may open {hard} files")
+    return min(room, count)
+
+
 async def _find_count(world: World, options: Options, emit: Emit, most: int) -> int:
     """Connect as many agents as hold, estimated from what fewer cost; their number."""
     arrival = [0.0, 0.0]
-    steps = [options.agents] if options.agents else [options.count(FIRST, 20)]
+    steps = [most] if options.agents else [options.count(FIRST, 20)]
     while steps:
         before, count = world.spent(), steps.pop()
         known = world.fleet.wanted

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from coder.agent.state import AgentState
+from coder.base.retry import spread
 from coder.rpc.durations import seconds
 from coder.rpc.proto import agent_pb2
 from coder.rpc.services import AGENT
@@ -33,7 +34,7 @@ class Statistics:
     async def loop(self, session: Session) -> None:
         answer = await session.call(METHOD, agent_pb2.UpdateStatsRequest(), agent_pb2.UpdateStatsResponse)
         while True:
-            await trio.sleep(max(MINIMUM_INTERVAL, seconds(answer.report_interval)))
+            await trio.sleep(spread(max(MINIMUM_INTERVAL, seconds(answer.report_interval))))
             request = agent_pb2.UpdateStatsRequest(stats=await self._collect())
             answer = await session.call(METHOD, request, agent_pb2.UpdateStatsResponse)
             self._network.traffic.reported()

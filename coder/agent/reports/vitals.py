@@ -26,6 +26,7 @@ from coder.base.errors import CoderError
 from coder.base.host import container_memory
 from coder.base.json_types import JsonObject
 from coder.base.log import get_logger
+from coder.base.retry import spread
 from coder.domain.agents.flight_events import FlightEvent
 from coder.domain.agents.reporting import VITALS_INTERVAL
 from coder.net.errors import HttpError
@@ -65,7 +66,7 @@ async def report_loop(
             reading = await in_thread(read_host, usage)
         except OSError as error:
             log.debug("reading this machine failed", error=error)
-            await trio.sleep(VITALS_INTERVAL)
+            await trio.sleep(spread(VITALS_INTERVAL))
             continue
         body = report(reading | network.peers_in_use(PEER_TIMEOUT), events, datetime.now(UTC))
         status = await _call(session, body) if knows_call else await _send(policy, body)
@@ -76,7 +77,7 @@ async def report_loop(
             return
         if status is not None and (status < 300 or status == 400):
             recorder.mark_sent(events)
-        await trio.sleep(VITALS_INTERVAL)
+        await trio.sleep(spread(VITALS_INTERVAL))
 
 
 async def _call(session: Session, body: JsonObject) -> int | None:

@@ -16,7 +16,6 @@ part of strangers, and waits for nothing; the second also holds for programs on 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -26,10 +25,8 @@ import trio
 from coder.appproxy.http.client_address import network_of
 from coder.appproxy.http.overload import OverloadSign
 from coder.base.log import get_logger
+from coder.base.open_files import open_files_limit
 from coder.mesh.fair_shares import FairShares
-
-if sys.platform != "win32":
-    import resource
 
 _log = get_logger("http.connections", per_minute=1)
 
@@ -55,8 +52,6 @@ SIMPLE_COST = 0.0003
 _MAX_ALLOWANCES = 4096
 """Addresses whose spending is remembered at once; beyond, those that owe nothing are forgotten."""
 _LOCAL = {"127.0.0.1", "::1"}
-DEFAULT_FILES = 1 << 20
-"""Where the system has no limit."""
 
 
 @dataclass(slots=True, eq=False)
@@ -97,14 +92,6 @@ class ClientConnection:
 
 _current: ContextVar[ClientConnection | None] = ContextVar("client_connection", default=None)
 """Connection that the current task serves."""
-
-
-def open_files_limit() -> int:
-    """Return how many descriptors the process may have."""
-    if sys.platform == "win32":
-        return DEFAULT_FILES
-    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return DEFAULT_FILES if soft == resource.RLIM_INFINITY else soft
 
 
 def serve_in_task(connection: ClientConnection) -> None:

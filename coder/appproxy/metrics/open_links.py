@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from coder.appproxy.metrics.metric_families import Family
+from coder.base import garbage
 
 UPGRADED = 101
 """Status of a response after which the connection belongs to the caller."""
@@ -47,4 +48,5 @@ class OpenLinks:
         finally:
             if answered == UPGRADED:
                 self._open[route] -= 1
+                garbage.link_ended()
                 self._families["coderd_api_websocket_durations_seconds"].observe(time.perf_counter() - began, route)

@@ -16,6 +16,7 @@ from coder.api.site.deployment import ExternalAgentCredentials
 from coder.api.workspaces.workspaces import Workspace
 from coder.base import garbage
 from coder.base.errors import CoderError
+from coder.base.open_files import open_files_limit, raise_open_files
 from coder.base.secret import Secret
 from coder.base.threads import run_trio
 from coder.cli.core import session
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 MAX_AGENTS = 20_000
 """Limit (our choice) of a process: about 60 KiB of memory and two sockets for each agent."""
 MAX_RAMP = 1000
+_OWN_FILES = 64
+"""Files that the process itself opens, and may need to resolve names."""
 _SHOWN_ERRORS = 10
 
 
@@ -97,11 +100,27 @@ async def _simulate(invocation: Invocation[ScaletestAgentsOptions], policy: Dial
             "--no-cleanup. Or give --token-file.",
         )
     count = min(invocation.options.count or len(tokens), len(tokens), MAX_AGENTS)
+    check_files(count, uses_relay=not invocation.options.no_relay)
     figures = FleetFigures()
     say(f"{count} agents, {invocation.options.ramp} new ones a second …")
     with garbage.keeping_many():
         await _run_agents(invocation, policy, tokens[:count], figures)
     return _write_figures(invocation, figures, count)
+
+
+def check_files(count: int, *, uses_relay: bool = True) -> None:
+    """Raise the limit of open files as far as the system allows; raise CoderError if not all agents can connect.
+
+    Otherwise the last ones would fail for as long as the others stay, which looks like a defect of the server.
+    """
+    raise_open_files()
+    room = max(open_files_limit() - _OWN_FILES, 0) // (2 if uses_relay else 1)
+    if count > room:
+        raise CoderError(
+            "scaletest",
+            f"this process may open {open_files_limit()} files, enough for {room} agents and not for {count}",
+            f"Raise the limit with ulimit -Hn, pass --count {room}, or start several processes.",
+        )
 
 
 async def _run_agents(

@@ -23,6 +23,7 @@ from google.protobuf.wrappers_pb2 import StringValue
 from coder.agent.reconnect_delays import ReconnectDelays
 from coder.base.errors import CoderError, explain_error
 from coder.base.exception_groups import leaves
+from coder.base.retry import spread
 from coder.base.version import BUILD_VERSION
 from coder.domain.agents.reporting import API_VERSION, BANNER_INTERVAL, VITALS_INTERVAL
 from coder.mesh.derp_map import DerpRegion
@@ -224,7 +225,7 @@ class SimulatedAgent:
             return await session.call(method, request, agent_pb2.UpdateStatsResponse)
 
         while True:
-            await trio.sleep(max(1.0, seconds(answer.report_interval)))
+            await trio.sleep(spread(max(1.0, seconds(answer.report_interval))))
             answer = await self._counted(report_stats) or answer
 
     async def _send_vitals(self, session: Session) -> None:
@@ -259,7 +260,7 @@ class SimulatedAgent:
         await trio.sleep(random.uniform(0, seconds))
         while True:
             await send()
-            await trio.sleep(seconds)
+            await trio.sleep(spread(seconds))
 
     async def _counted(self, call: Callable[[], Awaitable[Reply]]) -> Reply | None:
         """Return the answer of a call; count it, and an error of the server, which ends no connection."""

@@ -13,6 +13,7 @@ import pytest
 from coder.base import garbage
 from coder.base.garbage import (
     NEW_OBJECTS,
+    OF_LINK,
     SWEEP_AT,
     SWEEP_EVERY,
     SWEEP_FROM,
@@ -26,6 +27,10 @@ from coder.base.garbage import (
 MIDDLE = {"generation": 1, "collected": 0, "uncollectable": 0}
 ENOUGH = -(-SWEEP_FROM // NEW_OBJECTS)
 """Collections after which a sweep may be due."""
+MUCH = -(-SWEEP_AT // NEW_OBJECTS)
+"""Collections after which a sweep may be due at once."""
+ENDED = -(-SWEEP_FROM // OF_LINK)
+"""Links that may have left as much as ENOUGH collections."""
 
 
 class Cycle:
@@ -83,7 +88,7 @@ def test_oldest_generation_is_never_collected_automatically(settled: Sweeps) -> 
     assert len(kept) == 20 * NEW_OBJECTS
 
 
-def test_cycle_that_survived_is_freed_by_a_sweep(settled: Sweeps) -> None:
+def test_cycle_that_survived_is_freed_by_a_sweep(settled: Sweeps, monkeypatch: pytest.MonkeyPatch) -> None:
     cycle = Cycle()
     seen = weakref.ref(cycle)
     gc.collect(1)
@@ -91,12 +96,15 @@ def test_cycle_that_survived_is_freed_by_a_sweep(settled: Sweeps) -> None:
     gc.collect(1)
     assert seen() is not None
     assert sweep_if_due() is None  # too little survived
-    settled.collections, settled._blocks = SWEEP_AT // NEW_OBJECTS, sys.getallocatedblocks() - SWEEP_AT
+    monkeypatch.setattr(garbage, "SWEEP_FROM", NEW_OBJECTS)
+    settled._due_at = 0.0
+    for _ in range(-(-NEW_OBJECTS // OF_LINK)):
+        garbage.link_ended()
     swept = sweep_if_due()
     assert swept is not None
     assert swept[0] >= 1
     assert seen() is None
-    assert settled.collections == 0
+    assert settled.collections == settled.ended_links == 0
 
 
 def test_new_cycle_is_freed_without_a_sweep(settled: Sweeps) -> None:
@@ -116,26 +124,91 @@ def _survive(sweeps: Sweeps, times: int) -> None:
         sweeps.after("stop", MIDDLE)
 
 
-def test_sweep_is_due_when_enough_survived_long_enough() -> None:
+def _live(sweeps: Sweeps, times: int = ENOUGH) -> None:
+    """Let so many collections' survivors and as many links end as may have left them."""
+    _survive(sweeps, times)
+    sweeps.ended_links += times * ENDED
+
+
+@pytest.fixture
+def blocks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Blocks of memory in use, as the process counts them."""
+    blocks = [1_000_000]
+    monkeypatch.setattr(sys, "getallocatedblocks", lambda: blocks[0])
+    return blocks
+
+
+def test_sweep_is_due_when_links_ended_long_enough() -> None:
     sweeps = Sweeps(0.0)
-    _survive(sweeps, ENOUGH - 1)
-    assert not sweeps.is_due(SWEEP_EVERY * 1000)
-    _survive(sweeps, 1)
+    _live(sweeps, ENOUGH - 1)
+    assert not sweeps.is_due(SWEEP_EVERY)
+    _live(sweeps, 1)
     assert not sweeps.is_due(SWEEP_EVERY - 1)
     assert sweeps.is_due(SWEEP_EVERY)
 
 
-def test_sweep_is_due_at_once_when_much_survived(monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = [1_000_000]
-    monkeypatch.setattr(sys, "getallocatedblocks", lambda: blocks[0])
+def test_links_that_left_nothing_cause_no_sweep() -> None:
+    sweeps = Sweeps(0.0)
+    sweeps.ended_links = 100 * ENDED
+    assert not sweeps.is_due(10 * SWEEP_RARELY)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_agents_that_connect_and_stay_cause_no_sweep(blocks: list[int], processes: int) -> None:
+    """Ten thousand agents in ten minutes: 400 objects and 600 blocks each. A single process may sweep once."""
+    sweeps, done = Sweeps(0.0), []
+    for minute in range(int(SWEEP_RARELY // 60)):
+        if minute < 10:
+            blocks[0] += 600 * 1000 // processes
+            _survive(sweeps, 400 * 1000 // processes // (NEW_OBJECTS // 2))  # a collection has fewer than the most
+        if sweeps.is_due(minute * 60.0):
+            sweeps.swept(20, minute * 60.0)
+            done.append(minute)
+    assert len(done) == (1 if processes == 1 else 0)
+
+
+def test_growth_alone_causes_a_sweep_rarely(blocks: list[int]) -> None:
+    sweeps = Sweeps(0.0)
+    blocks[0] += SWEEP_FROM
+    _survive(sweeps, ENOUGH)
+    assert not sweeps.is_due(SWEEP_RARELY - 1)
+    assert sweeps.is_due(SWEEP_RARELY)
+    sweeps.swept(0, SWEEP_RARELY)
+    _survive(sweeps, ENOUGH)
+    assert not sweeps.is_due(3 * SWEEP_RARELY), "memory has not grown since"
+
+
+def test_sweep_is_due_at_once_when_memory_doubled(blocks: list[int]) -> None:
     sweeps = Sweeps(0.0)
     blocks[0] += SWEEP_AT
     assert not sweeps.is_due(0.0)
-    _survive(sweeps, -(-SWEEP_AT // NEW_OBJECTS))
+    _survive(sweeps, MUCH)
     assert sweeps.is_due(0.0)
     sweeps.swept(0, 0.0)
-    _survive(sweeps, -(-SWEEP_AT // NEW_OBJECTS))
+    _survive(sweeps, MUCH)
     assert not sweeps.is_due(0.0), "memory has not grown since"
+    blocks[0] += SWEEP_AT
+    assert not sweeps.is_due(0.0), "it has not doubled: the sweep would take longer than the last one, for less"
+    blocks[0] += 1_000_000
+    assert sweeps.is_due(0.0)
+
+
+def test_cycles_of_ended_links_are_bounded(blocks: list[int]) -> None:
+    """A thousand links a minute that end and leave 460 objects each, beside two million that live: what a process has
+    in cycles is never more than what ends in the time between two sweeps."""
+    sweeps, cycles, most = Sweeps(0.0), 0, 0
+    blocks[0] += 2_000_000
+    for minute in range(1, 24 * 60):
+        cycles += 460_000
+        blocks[0] += 460_000
+        sweeps.ended_links += 1000
+        _survive(sweeps, 460_000 // NEW_OBJECTS)
+        most = max(most, cycles)
+        if sweeps.is_due(minute * 60.0):
+            blocks[0] -= cycles
+            sweeps.swept(cycles, minute * 60.0)
+            cycles = 0
+    assert most <= 10 * 460_000
 
 
 def test_pages_that_leave_nothing_cause_no_sweep(settled: Sweeps) -> None:
@@ -149,15 +222,15 @@ def test_sweeps_that_free_little_become_rare() -> None:
     sweeps, now = Sweeps(0.0), SWEEP_EVERY
     rests = []
     for _ in range(8):
-        _survive(sweeps, ENOUGH)
+        _live(sweeps)
         sweeps.swept(0, now)
-        _survive(sweeps, ENOUGH)
+        _live(sweeps)
         rests.append(next(wait for wait in range(0, 30_000, 600) if sweeps.is_due(now + wait)))
         now += rests[-1]
     assert rests == [1200, 2400, 4800, 9600, 19200, SWEEP_RARELY, SWEEP_RARELY, SWEEP_RARELY]
-    _survive(sweeps, ENOUGH)
+    _live(sweeps)
     sweeps.swept(int(WORTH * sweeps.collections * NEW_OBJECTS) + 1, now)
-    _survive(sweeps, ENOUGH)
+    _live(sweeps)
     assert sweeps.is_due(now + SWEEP_EVERY)
 
 

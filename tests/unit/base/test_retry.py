@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from coder.base.retry import SLOW_ATTEMPT, SLOW_REST, Backoff
+from coder.base.retry import SLOW_ATTEMPT, SLOW_REST, SPREAD, Backoff, spread
 from coder.base.secret import Secret
 from coder.coderd.config.settings import ServerConfig
 from coder.net.errors import HttpError, NetError
@@ -24,6 +24,14 @@ from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.registration import Registration
 
 MINUTES = 10
+
+
+def test_periodic_calls_of_one_moment_part() -> None:
+    """A server answered a thousand calls together: after the next interval they are spread over a fifth of it."""
+    intervals = [spread(30.0) for _ in range(1000)]
+    assert min(intervals) >= 30 * (1 - SPREAD)
+    assert max(intervals) <= 30 * (1 + SPREAD)
+    assert len(set(intervals)) > 900
 
 
 def test_rests_grow_with_slow_attempts() -> None:

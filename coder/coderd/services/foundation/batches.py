@@ -26,6 +26,8 @@ SPACING = 1.0
 """Seconds, our own value, from the start of a batch to the start of the next: the most that an item waits."""
 MAX_ITEMS = 1000
 """Items of a batch, our own value."""
+PIECE = 50
+"""Results, our own value, after which other tasks have their turn: each wakes a task that answers an agent."""
 
 
 @dataclass(slots=True)
@@ -103,8 +105,10 @@ class Batch(Generic[Item, Result]):
             for waiting in batch:
                 await self._write_all([waiting])
         else:
-            for waiting, result in zip(batch, results, strict=True):
+            for number, (waiting, result) in enumerate(zip(batch, results, strict=True), 1):
                 waiting.finish(Value(result))
+                if number % PIECE == 0:
+                    await trio.lowlevel.checkpoint()
 
 
 def _fail(batch: Sequence[_Waiting[Item, Result]], error: Exception) -> None:

@@ -1,18 +1,20 @@
 """Automatic steps of the server: autostop, autostart, stopping failed workspaces, dormancy, deletion.
 
-Each workspace has a transaction of its own: its row is locked, the step is decided again and taken. A row that is
-locked elsewhere is left for the next turn, so several replicas may run at once. `domain/workspaces/autobuild.py`
-decides what is due, `domain/workspaces/autostop.py` when a build has to stop.
+Each workspace that has a step has a transaction of its own: its row is locked, the step is decided again and taken. A
+row that is locked elsewhere is left for the next turn, so several replicas may run at once.
+`domain/workspaces/autobuild.py` decides what is due, `domain/workspaces/autostop.py` when a build has to stop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
+
+import trio
 
 from coder.coderd.services.access.authentication import subject_of
 from coder.coderd.services.foundation.isolated_items import process_items
@@ -35,13 +37,15 @@ from coder.coderd.store.workspaces import system_builds
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.access.policy import SYSTEM, Subject
 from coder.domain.notifications import notification_templates
-from coder.domain.workspaces.autobuild import AutobuildStep, next_step
+from coder.domain.workspaces.autobuild import AutobuildCandidate, AutobuildStep, next_step
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
 NO_TEMPLATE_ACCESS = "autostart, which is now turned off: you no longer have access to the template's new version"
+_PIECE = 50
+"""Workspaces, our own value, after which other tasks have their turn: a schedule takes some 60 us to evaluate."""
 
 _Step = tuple[AutobuildStep | None, EnqueuedBuild | None]
 """Step decided for a workspace, and the build that follows from it."""
@@ -79,10 +83,22 @@ async def take_steps(ctx: Context, now: datetime) -> list[TakenStep]:
             build.count(ctx)
         return None if step is None else TakenStep(workspace_id, step)
 
-    due = await ctx.db.read(store.list_due, now)
+    due = await _only_due(await ctx.db.read(store.list_due, now), now)
     return await process_items(
         ctx.log, "an automatic workspace step failed", due, take, lambda workspace_id: {"workspace": workspace_id}
     )
+
+
+async def _only_due(candidates: Sequence[tuple[UUID, AutobuildCandidate]], now: datetime) -> list[UUID]:
+    """Return the workspaces that have a step: a transaction a minute for each of thousands with a schedule would cost
+    more than all other work."""
+    due = []
+    for number, (workspace_id, candidate) in enumerate(candidates, 1):
+        if next_step(candidate, now) is not None:
+            due.append(workspace_id)
+        if number % _PIECE == 0:
+            await trio.lowlevel.checkpoint()
+    return due
 
 
 async def _run_step(

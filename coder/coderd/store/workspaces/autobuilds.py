@@ -66,8 +66,8 @@ _CANDIDATE: Query = (
 )
 
 
-async def list_due(tx: Tx, now: datetime) -> list[UUID]:
-    """Return workspaces that may have a step due at `now`."""
+async def list_due(tx: Tx, now: datetime) -> list[tuple[UUID, AutobuildCandidate]]:
+    """Return workspaces that may have a step due at `now`: every stopped one with a schedule is among them."""
     due = or_(
         and_(_builds.c.transition == "start", or_(_builds.c.deadline <= now, users.c.status == "suspended")),
         and_(_builds.c.transition == "stop", workspaces.c.autostart_schedule.is_not(None)),
@@ -79,8 +79,8 @@ async def list_due(tx: Tx, now: datetime) -> list[UUID]:
         ),
         workspaces.c.deleting_at <= now,
     )
-    statement = _CANDIDATE.where(_jobs.c.completed_at.is_not(None), due).with_only_columns(workspaces.c.id)
-    return list((await tx.execute(statement)).scalars())
+    statement = _CANDIDATE.where(_jobs.c.completed_at.is_not(None), due).add_columns(workspaces.c.id)
+    return [(row[-1], AutobuildCandidate(*row[:-1])) for row in await tx.execute(statement)]
 
 
 async def lock_candidate(tx: Tx, workspace_id: UUID) -> tuple[WorkspaceRow, AutobuildCandidate] | None:

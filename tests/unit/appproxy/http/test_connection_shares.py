@@ -12,9 +12,10 @@ import trio.testing
 
 from coder.appproxy.http import connection_shares, listener
 from coder.appproxy.http.client_address import TrustedProxies
-from coder.appproxy.http.connection_shares import ClientConnection, ConnectionShares, authenticated_as, open_files_limit
+from coder.appproxy.http.connection_shares import ClientConnection, ConnectionShares, authenticated_as
 from coder.appproxy.http.listener import HttpServer, is_disconnect
 from coder.base import log
+from coder.base.open_files import open_files_limit
 
 FILES = 128
 """Descriptors of the process in these tests: room for 96 connections, 72 of strangers, 18 of one address."""

@@ -13,8 +13,8 @@ from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.cli.core.parsing import parse
 from coder.cli.declarations.scaletest.agents import AGENTS
-from coder.cli.scaletest import simulated_agent
-from coder.cli.scaletest.agents import _read_tokens, _write_figures
+from coder.cli.scaletest import agents, simulated_agent
+from coder.cli.scaletest.agents import _read_tokens, _write_figures, check_files
 from coder.cli.scaletest.simulated_agent import FleetFigures, SimulatedAgent
 from coder.net.policy import DialPolicy
 from tests.kit.agents.scripted_agent import AgentWorld, check_links_often, eventually, workspace_world
@@ -101,3 +101,13 @@ def test_exit_status(connected: int, failed: int, status: int, capsys: pytest.Ca
     invocation = parse(AGENTS, ["--output", "json"], {})
     assert _write_figures(invocation, figures, 2) == status
     assert json.loads(capsys.readouterr().out)["connect"]["p50_ms"] == 100
+
+
+def test_agents_without_files_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand agents in a process with 20,000 files: eight of them never connected."""
+    monkeypatch.setattr(agents, "raise_open_files", lambda: None)
+    monkeypatch.setattr(agents, "open_files_limit", lambda: 20_000)
+    with pytest.raises(CoderError, match="enough for 9968 agents and not for 10000"):
+        check_files(10_000)
+    check_files(9_968)
+    check_files(19_936, uses_relay=False)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 import trio
 import trio.testing
 
-from coder.coderd.services.foundation.turns import PACE, Turns
+from coder.coderd.services.foundation.turns import FEW, HASTE, PACE, Turns
 
 
 async def test_members_are_called_every_interval(autojump_clock: trio.testing.MockClock, nursery: trio.Nursery) -> None:
@@ -45,3 +47,30 @@ async def test_turns_of_one_moment_share_a_wake(autojump_clock: trio.testing.Moc
     await trio.sleep(2)
     assert len(at) == 100
     assert len(set(at)) <= 12
+
+
+async def test_standstill_makes_no_members_share_a_moment(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    members, interval, standstill = 10_000, 5.0, 2.0
+    moments: Counter[float] = Counter()
+    last: dict[int, float] = {}
+
+    def act(member: int) -> bool:
+        now = trio.current_time()
+        moments[now] += 1
+        last[member] = now
+        return True
+
+    turns = Turns(interval, act)
+    for member in range(members):
+        turns.join(member)
+        if member % 20 == 19:
+            await trio.sleep(interval * 20 / members)  # evenly spread
+    autojump_clock.jump(standstill)
+    nursery.start_soon(turns.run)
+    await trio.sleep(4 * interval)
+    average = members * PACE / interval
+    assert max(moments.values()) <= max(FEW, HASTE * average + 1)
+    assert len(last) == members
+    assert trio.current_time() - min(last.values()) <= interval + 3 * PACE, "all are in time again"

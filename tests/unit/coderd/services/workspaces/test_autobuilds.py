@@ -69,7 +69,7 @@ async def test_failing_workspace_does_not_block_rest(monkeypatch: pytest.MonkeyP
     async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
         created = [await new_workspace(world, name, ttl_ms=HOUR_MS) for name in ("one", "two")]
         clock.advance((HOUR + timedelta(minutes=1)).total_seconds())
-        due = await world.ctx.db.read(autobuild_store.list_due, clock.now())
+        due = [workspace_id for workspace_id, _ in await world.ctx.db.read(autobuild_store.list_due, clock.now())]
         assert sorted(map(str, due)) == sorted(item["id"] for item in created)
         original = autobuilds._take_step
 
@@ -80,6 +80,30 @@ async def test_failing_workspace_does_not_block_rest(monkeypatch: pytest.MonkeyP
 
         monkeypatch.setattr(autobuilds, "_take_step", take)
         assert [taken.workspace_id for taken in await take_due_steps(world.ctx)] == [due[1]]
+
+
+async def test_workspace_without_step_has_no_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock(TUESDAY)
+    async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
+        workspace = await new_workspace(world, ttl_ms=HOUR_MS, autostart_schedule="CRON_TZ=UTC 30 9 * * 1-5")
+        clock.advance((HOUR + timedelta(minutes=1)).total_seconds())
+        assert await taken_reasons(world) == ["autostop"]
+        await settled(world, workspace["id"])
+        candidates = await world.ctx.db.read(autobuild_store.list_due, clock.now())
+        assert [str(workspace_id) for workspace_id, _ in candidates] == [workspace["id"]], "it has a schedule"
+        tried = []
+        original = autobuilds._take_step
+
+        async def take(tx: Any, workspace_id: Any, *rest: Any) -> Any:
+            tried.append(str(workspace_id))
+            return await original(tx, workspace_id, *rest)
+
+        monkeypatch.setattr(autobuilds, "_take_step", take)
+        assert await taken_reasons(world) == []
+        assert tried == []
+        clock.advance((24 * HOUR).total_seconds())
+        assert await taken_reasons(world) == ["autostart"]
+        assert set(tried) == {workspace["id"]}
 
 
 async def test_two_replicas_take_step_once() -> None:
