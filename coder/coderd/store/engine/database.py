@@ -360,6 +360,7 @@ Fate: TypeAlias = Literal["committed", "aborted", "in progress", "unknown"]
 
 _NOT_ASSIGNED = "22023"
 """SQLSTATE of a transaction id that the server has not assigned yet."""
+_ID = "SELECT pg_current_xact_id()::text, pg_postmaster_start_time(), now()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,8 +374,7 @@ class TransactionId:
 
 async def transaction_id(tx: Tx) -> TransactionId:
     """Return the id of this transaction, for `fate_of` on any later connection."""
-    query = text("SELECT pg_current_xact_id()::text, pg_postmaster_start_time(), now()")
-    number, server_started, began = (await tx.execute(query)).one()
+    number, server_started, began = (await tx.exec_driver_sql(_ID)).one()
     return TransactionId(number, server_started, began)
 
 
