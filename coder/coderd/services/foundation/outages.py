@@ -39,8 +39,8 @@ async def run_once(
     """Run a transaction as `Database.run` does, but learn whether one in doubt took effect, and repeat it only if not.
 
     For work that its caller repeats after DatabaseAwayError, and whose repetition would write twice. It costs a
-    statement more, 0.2 ms of processor time. Raises DatabaseAwayError when the transaction did not take effect, and OutcomeUnknownError when the
-    database does not tell: a caller that repeats the work then may write twice.
+    statement more, 0.2 ms of processor time. Raises DatabaseAwayError when the transaction did not take effect, and
+    OutcomeUnknownError when the database does not tell: a caller that repeats the work then may write twice.
     """
     done: list[tuple[T, TransactionId]] = []
 
