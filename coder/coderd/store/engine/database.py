@@ -374,8 +374,8 @@ class TransactionId:
 
 async def transaction_id(tx: Tx) -> TransactionId:
     """Return the id of this transaction, for `fate_of` on any later connection."""
-    number, server_started, began = (await tx.exec_driver_sql(_ID)).one()
-    return TransactionId(number, server_started, began)
+    row = (await tx.exec_driver_sql(_ID)).one()
+    return TransactionId(row[0], row[1], row[2])
 
 
 async def fate_of(tx: Tx, known: TransactionId) -> Fate:
