@@ -360,7 +360,7 @@ Fate: TypeAlias = Literal["committed", "aborted", "in progress", "unknown"]
 
 _NOT_ASSIGNED = "22023"
 """SQLSTATE of a transaction id that the server has not assigned yet."""
-_ID = "SELECT pg_current_xact_id()::text, pg_postmaster_start_time(), now()"
+_ID = text("SELECT pg_current_xact_id()::text, pg_postmaster_start_time(), now()")
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,8 +374,8 @@ class TransactionId:
 
 async def transaction_id(tx: Tx) -> TransactionId:
     """Return the id of this transaction, for `fate_of` on any later connection."""
-    row = (await tx.exec_driver_sql(_ID)).one()
-    return TransactionId(row[0], row[1], row[2])
+    number, server_started, began = (await tx.execute(_ID)).one()
+    return TransactionId(number, server_started, began)
 
 
 async def fate_of(tx: Tx, known: TransactionId) -> Fate:
