@@ -11,6 +11,8 @@ DATABASE_AWAY = "database_away"
 """Code of the error that the database does not answer: temporary, unlike every other failure of a request or call."""
 DATABASE_FULL = "database_full"
 DATABASE_BUSY = "database_busy"
+OUTCOME_UNKNOWN = "outcome_unknown"
+"""Code of the error that nothing tells whether a change was made: a repetition may make it twice."""
 DATABASE_OUTAGES: Mapping[str, str] = MappingProxyType(
     {
         DATABASE_AWAY: "does not answer",

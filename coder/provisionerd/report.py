@@ -8,10 +8,12 @@ from collections.abc import Callable
 
 import trio
 
+from coder.base.log import get_logger
 from coder.provisionerd.config import DaemonConfig
 from coder.provisionerd.executors.contract import Emit
 from coder.provisionerd.link import Link
 from coder.provisionerd.redact import Redactor
+from coder.rpc.errors import OUTCOME_UNKNOWN, RpcError
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 
@@ -24,6 +26,7 @@ _MAX_REQUEST = 1024 * 1024
 "Bytes of output in one update, well below the 4 MiB limit of a message."
 _MAX_STATE = 2 * 1024 * 1024
 "Bytes of a state sent with an update; a bigger state is sent with the end of the job only."
+_log = get_logger("provisionerd")
 
 
 class Reporter:
@@ -131,7 +134,15 @@ class Reporter:
             return await self._update(request)
 
     async def _update(self, request: pd.UpdateJobRequest) -> pd.UpdateJobResponse:
-        response = await self._link.call("UpdateJob", request, pd.UpdateJobResponse)
+        try:
+            response = await self._link.call("UpdateJob", request, pd.UpdateJobResponse)
+        except RpcError as problem:
+            if problem.number != OUTCOME_UNKNOWN:
+                raise
+            # The rest of an update may be repeated; the server would store the lines twice.
+            _log.warn("lines may be missing in a job's log", job=self._job_id, lines=len(request.logs), error=problem)
+            del request.logs[:]
+            response = await self._link.call("UpdateJob", request, pd.UpdateJobResponse)
         self._last_update = trio.current_time()
         if response.canceled:
             self.canceled.set()

@@ -9,6 +9,9 @@ INVALID_ARGUMENT = 3
 UNAVAILABLE = 14
 """dRPC error code (ours, gRPC's number) of a call that failed because the server's database does not answer, or lacks a
 resource such as room on its disk. The call may have taken effect; a repetition is expected."""
+OUTCOME_UNKNOWN = 2
+"""dRPC error code (ours, gRPC's UNKNOWN) of a call of which the server cannot tell whether it took effect: a repetition
+could take effect twice."""
 UNIMPLEMENTED = 12
 """dRPC error code of a call the server does not have (docs/protocol/rpc.md#errors); peers then stop asking without an
 error."""

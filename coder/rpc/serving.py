@@ -7,12 +7,13 @@ from collections.abc import Awaitable
 import trio
 from google.protobuf.message import Message
 
+from coder.base import errors as base_errors
 from coder.base.errors import DATABASE_OUTAGES, CoderError, explain_error, find_outage
 from coder.base.exception_groups import single_failure
 from coder.base.log import STRANGERS_LINES, get_logger
 from coder.rpc import drpc
 from coder.rpc.calls import READ_SIZE, CallStream, Handlers, ServerWire, Unary, close_stream
-from coder.rpc.errors import UNAVAILABLE, RpcClosed, RpcError
+from coder.rpc.errors import OUTCOME_UNKNOWN, UNAVAILABLE, RpcClosed, RpcError
 from coder.rpc.inbox import BufferedBytes, Inbox
 from coder.rpc.message_limits import MessageLimits
 from coder.rpc.streams import SharedStream
@@ -193,6 +194,7 @@ def _failure_of(name: str, error: Exception) -> tuple[int, str]:
     if outage := find_outage(error):  # the store logs it once
         return UNAVAILABLE, f"the server's database {DATABASE_OUTAGES[outage]}"
     if isinstance(error, CoderError):
-        return 0, explain_error(error)
+        number = OUTCOME_UNKNOWN if error.code == base_errors.OUTCOME_UNKNOWN else 0
+        return number, explain_error(error)
     _log.error("a call's handler failed", call=name, error=repr(error))
     return 0, "internal error"

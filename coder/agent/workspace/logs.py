@@ -12,6 +12,8 @@ from datetime import datetime
 
 import trio
 
+from coder.base.log import get_logger
+from coder.rpc.errors import OUTCOME_UNKNOWN, RpcError
 from coder.rpc.proto import agent_pb2
 
 BATCH_BYTES = 1 << 20
@@ -20,6 +22,8 @@ LINE_OVERHEAD = 21
 QUEUE_BYTES = 2 << 20
 "Bytes of lines waiting for a connection (ours): twice what the server would keep."
 MAX_LINE = 64 << 10
+
+_log = get_logger("agent")
 
 Send = Callable[[agent_pb2.BatchCreateLogsRequest], Awaitable[agent_pb2.BatchCreateLogsResponse]]
 
@@ -71,7 +75,7 @@ class LogQueue:
             request, self._sent = self._batch()
             reported, self._in_flight, self._dropped_in_flight = self._dropped, True, 0
             try:
-                answer = await send(request)
+                answer = await self._send(send, request)
             except BaseException:
                 self._dropped += self._dropped_in_flight
                 self._sent = 0
@@ -88,6 +92,17 @@ class LogQueue:
                 self._size = 0
             self._wake()
         await trio.sleep_forever()
+
+    @staticmethod
+    async def _send(send: Send, request: agent_pb2.BatchCreateLogsRequest) -> agent_pb2.BatchCreateLogsResponse:
+        """Send a batch. Lines of which the server cannot tell whether it has them are not sent again."""
+        try:
+            return await send(request)
+        except RpcError as error:
+            if error.number != OUTCOME_UNKNOWN:
+                raise
+            _log.warn("log lines may be missing on the server", lines=len(request.logs), error=error)
+            return agent_pb2.BatchCreateLogsResponse()
 
     def __len__(self) -> int:
         """Return the number of lines the server does not have; 0 when its limit is reached."""

@@ -14,7 +14,7 @@ from coder.api.base import codec
 from coder.api.base.errors import Response as Envelope
 from coder.api.base.errors import ValidationError
 from coder.api.base.refusals import Conflict, Invalid, Refusal, Unavailable
-from coder.base.errors import DATABASE_FULL, DATABASE_OUTAGES, causes, find_outage
+from coder.base.errors import DATABASE_FULL, DATABASE_OUTAGES, OUTCOME_UNKNOWN, CoderError, causes, find_outage
 from coder.base.log import STRANGERS_LINES, get_logger
 
 STATUS = {
@@ -76,6 +76,8 @@ def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]
             # Without Retry-After: a client that repeats by itself might do it twice.
             return envelope(Unavailable(text, "The change may have been made. Look before you try again."))
         return envelope(Unavailable(text, "Try again in a moment.", headers=[_SOON]))
+    if isinstance(error, CoderError) and error.code == OUTCOME_UNKNOWN:
+        return envelope(Unavailable(f"{error.message[0].upper()}{error.message[1:]}.", error.hint))
     if outage or _is_full(error):
         _log.error("a request failed: a disk is full", error=error, where=_innermost_frames(error))
         body = Envelope(

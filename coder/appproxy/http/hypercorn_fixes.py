@@ -16,6 +16,7 @@ Quart's: `coderd/http/server/quart_fixes.py`.
 9. After a failed write the pipelined requests of the connection were still parsed and served.
 10. An application that answers without reading its body never released its connection once ten pieces had arrived. h2
     is not offered: WebSockets stay on HTTP/1.1 and uploads are ten times faster there.
+11. A connection was closed without regard to the other task that may write to it: its write failed as a defect.
 
 Not here: our own paths of raw streams (`appproxy/http/listener.py`), WebSockets (`websocket_bounds.py`).
 """
@@ -221,11 +222,26 @@ class PatientServer(TCPServer):
             await trio.sleep_forever()  # the rest stays unread: endless reading would keep the sender going
 
     async def _half_close(self) -> None:
-        """Signal the client that no more data follows. TLS has no half close."""
+        """Signal the client that no more data follows."""
+        async with self.send_lock:
+            await self._send_eof()
+
+    async def _send_eof(self) -> None:
+        """Half close the connection, under the lock of its writers. TLS has no half close."""
         send_eof = getattr(self.stream, "send_eof", None)
         if send_eof is not None:
-            async with self.send_lock:
-                await send_eof()
+            await send_eof()
+
+    async def _close(self) -> None:
+        """Close the connection (11). A write in progress ends with it."""
+        with contextlib.suppress(trio.WouldBlock):
+            self.send_lock.acquire_nowait()
+            try:
+                with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                    await self._send_eof()
+            finally:
+                self.send_lock.release()
+        await self.stream.aclose()
 
     async def _abandon(self) -> None:
         self._broken = True

@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from coder.base.errors import DATABASE_AWAY, DATABASE_FULL, DATABASE_OUTAGES, CoderError
+from coder.base.errors import DATABASE_AWAY, DATABASE_FULL, DATABASE_OUTAGES, OUTCOME_UNKNOWN, CoderError
 from coder.base.retry import SECOND_LOOK
 from coder.rpc import drpc, inbox, mux, mux_stream, session, yamux
 from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary, call_unary
@@ -94,6 +94,7 @@ async def test_concurrent_calls_share_connection() -> None:
         (ValueError("secret"), 0, "internal error"),
         (CoderError(DATABASE_AWAY, "10.0.0.5"), 14, "the server's database does not answer"),
         (CoderError(DATABASE_FULL, "10.0.0.5"), 14, "the server's database has no room left on its disk"),
+        (CoderError(OUTCOME_UNKNOWN, "nothing tells"), 2, "nothing tells"),
         (ExceptionGroup("", [CoderError(DATABASE_AWAY, "10.0.0.5")]), 14, "the server's database does not answer"),
     ],
 )

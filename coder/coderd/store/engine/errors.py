@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
+from coder.base.errors import OUTCOME_UNKNOWN, CoderError
 from coder.coderd.store.engine.availability import DatabaseAwayError
 
-__all__ = ["DBAPIError", "DatabaseAwayError", "IntegrityError", "constraint_of", "is_value_refused"]
+__all__ = [
+    "DBAPIError",
+    "DatabaseAwayError",
+    "IntegrityError",
+    "OutcomeUnknownError",
+    "constraint_of",
+    "is_value_refused",
+]
+
+
+class OutcomeUnknownError(CoderError):
+    """The answer to a commit was lost, and the database does not tell whether the changes were made."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            OUTCOME_UNKNOWN,
+            "the database does not tell whether the change was made",
+            "Look before you try again.",
+        )
 
 
 def constraint_of(error: IntegrityError) -> str:

@@ -12,6 +12,7 @@ from coder.agent.lifecycle import Lifecycle, State
 from coder.agent.reports.ordered_reports import OrderedReports
 from coder.agent.reports.outbox import AWAY_GRACE, REPORT_GRACE, Outbox
 from coder.agent.workspace.logs import LogQueue
+from coder.rpc.errors import OUTCOME_UNKNOWN, RpcError
 from coder.rpc.proto import agent_pb2
 
 
@@ -64,6 +65,25 @@ async def test_full_server_log_is_quiet() -> None:
         nursery.start_soon(logs.send_loop, enough)
         await Outbox({"log lines": logs}).wait_idle()
         nursery.cancel_scope.cancel()
+
+
+async def test_lines_of_unknown_outcome_are_sent_once() -> None:
+    logs, sent = LogQueue(lambda: datetime.now(UTC)), list[str]()
+    logs.add(b"x" * 16, "first", agent_pb2.Log.INFO)
+
+    async def send(request: agent_pb2.BatchCreateLogsRequest) -> agent_pb2.BatchCreateLogsResponse:
+        sent.extend(line.output for line in request.logs)
+        if sent == ["first"]:
+            raise RpcError(OUTCOME_UNKNOWN, "the database does not tell whether the change was made")
+        return agent_pb2.BatchCreateLogsResponse()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(logs.send_loop, send)
+        await logs.wait_sent()
+        logs.add(b"x" * 16, "second", agent_pb2.Log.INFO)
+        await logs.wait_sent()
+        nursery.cancel_scope.cancel()
+    assert sent == ["first", "second"]
 
 
 @pytest.mark.parametrize(

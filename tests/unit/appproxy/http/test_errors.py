@@ -13,6 +13,7 @@ from coder.api.base.refusals import Invalid
 from coder.appproxy.http import errors
 from coder.appproxy.http.errors import envelope_of
 from coder.coderd.store.engine.availability import DatabaseAwayError
+from coder.coderd.store.engine.errors import OutcomeUnknownError
 
 
 class FromTheDatabase(Exception):  # noqa: N818 - as SQLAlchemy's, which carries the driver's
@@ -57,6 +58,10 @@ def test_doubtful_change_is_not_to_be_repeated_blindly() -> None:
     status, body, headers = envelope_of(DatabaseAwayError(ConnectionResetError(), in_doubt=True))
     assert (status, headers) == (503, [])
     assert "may have been made" in json.loads(body)["detail"]
+    for raised in (OutcomeUnknownError(), ExceptionGroup("", [OutcomeUnknownError()])):
+        status, body, headers = envelope_of(raised)
+        assert (status, headers) == (503, [])
+        assert json.loads(body)["message"] == "The database does not tell whether the change was made."
 
 
 @pytest.mark.parametrize(("state", "level"), [("23503", "error"), ("23505", "warn"), ("23502", "error")])

@@ -17,11 +17,13 @@ import h11
 import pytest
 import trio
 import trio.testing
+from hypercorn.events import RawData
 
 from coder.appproxy.http import listener
 from coder.appproxy.http.hypercorn_fixes import LINGER_BYTES, AnsweredEarly, PatientServer
 from coder.appproxy.http.listener import HttpServer
 from coder.appproxy.http.request_framing import FRAMING_SLACK
+from coder.base.log import also
 from coder.net.bounded_http import PIECES, BoundedHttp
 from tests.unit.appproxy.http.test_tls import certificate
 
@@ -307,3 +309,44 @@ async def test_interrupted_download_frees_pipelined_connection() -> None:
         await stream.send_all(GET * 2)
         await started.wait()
         await close_hard(stream)
+
+
+async def test_close_fails_no_concurrent_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader refuses half a body while the application responds and closes the connection: of two tasks that
+    send, neither fails."""
+    refusing_body, closing = trio.Event(), trio.Event()
+    failures: list[Any] = []
+    plain_send = PatientServer.protocol_send
+
+    async def protocol_send(server: PatientServer, event: Any) -> None:
+        if isinstance(event, RawData) and event.data.startswith(b"HTTP/1.1 400 "):
+            refusing_body.set()
+            await closing.wait()
+        await plain_send(server, event)
+
+    async def send_eof(stream: trio.SocketStream) -> None:
+        with stream._send_conflict_detector:
+            closing.set()
+            for _ in range(10):  # turns of the scheduler, in which the other task comes to its write
+                await trio.lowlevel.checkpoint()
+            with contextlib.suppress(OSError):
+                stream.socket.shutdown(socket.SHUT_WR)
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await refusing_body.wait()
+        await answer(send)
+
+    monkeypatch.setattr(PatientServer, "protocol_send", protocol_send)
+    monkeypatch.setattr(trio.SocketStream, "send_eof", send_eof)
+    with also(lambda *line: failures.append(line)):
+        async with serving(app) as port:
+            client = trio.socket.socket()  # not a stream: it would end like the server's
+            with client:
+                await client.connect(("127.0.0.1", port))
+                await client.send(POST + b"Content-Length: 10\r\n\r\nhalf")
+                client.shutdown(socket.SHUT_WR)
+                with trio.fail_after(60), contextlib.suppress(OSError):
+                    while await client.recv(1 << 16):
+                        pass
+    assert closing.is_set()
+    assert not failures

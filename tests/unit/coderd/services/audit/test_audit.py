@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
+import pytest
+import trio
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from coder.coderd.http.server.audit_rules import LOGIN
+from coder.coderd.http.server.quart_fixes import BoundedHTTPConnection
+from coder.coderd.services.audit import request_events
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
 from coder.coderd.store.audit.audit import NAMED, TRACKED
 from coder.rpc.proto import agent_pb2
@@ -79,6 +84,59 @@ async def test_deletion_entry_has_name() -> None:
         assert (await world.put(template, {"method": "smtp"})).status_code == 200
         (entry,) = await entries(world, "resource_type:notification_template")
         assert entry["resource_target"] == "Workspace Created"
+
+
+@pytest.mark.parametrize("how", ["DELETE", "PUT", "PUT without its end"])
+async def test_entry_after_client_disconnected(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between a change and its entry. A request whose body never arrives ends."""
+    leave, gone, ended = trio.Event(), trio.Event(), trio.Event()
+    plain_record, plain_messages = request_events.record_event, BoundedHTTPConnection.handle_messages
+    plain_request = BoundedHTTPConnection.handle_request
+
+    async def record_event(ctx: Any, event: Any) -> None:
+        leave.set()
+        await gone.wait()
+        await plain_record(ctx, event)
+
+    async def handle_messages(connection: Any, nursery: Any, request: Any, receive: Any) -> None:
+        async def noted() -> Any:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                gone.set()
+            elif how == "PUT without its end":
+                leave.set()
+            return message
+
+        await plain_messages(connection, nursery, request, noted)
+
+    async def handle_request(connection: Any, nursery: Any, request: Any, send: Any) -> None:
+        try:
+            await plain_request(connection, nursery, request, send)
+        finally:
+            if gone.is_set():
+                ended.set()
+
+    async with running_coderd(first_user=True) as world:
+        created = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "ci"})
+        path, body = f"/api/v2/users/me/keys/{created.json()['key'].partition('-')[0]}", b""
+        if how != "DELETE":
+            path, body = "/api/v2/users/me/profile", b'{"username": "renamed", "name": "Renamed"}'
+        head = f"{how.partition(' ')[0]} {path} HTTP/1.1\r\nHost: x\r\nCoder-Session-Token: {world.token}\r\n"
+        if body:
+            head += f"Content-Length: {len(body) + (how == 'PUT without its end')}\r\n"
+        monkeypatch.setattr(request_events, "record_event", record_event)
+        monkeypatch.setattr(BoundedHTTPConnection, "handle_messages", handle_messages)
+        monkeypatch.setattr(BoundedHTTPConnection, "handle_request", handle_request)
+        address = urlsplit(world.url)
+        async with await trio.open_tcp_stream(address.hostname or "", address.port or 0) as client:
+            await client.send_all(head.encode() + b"\r\n" + body)
+            with trio.fail_after(60):
+                await leave.wait()
+        with trio.fail_after(60):
+            await ended.wait()
+        monkeypatch.undo()
+        found = [entry["action"] for entry in await entries(world) if entry["action"] in {"delete", "write"}]
+        assert found == {"DELETE": ["delete"], "PUT": ["write"], "PUT without its end": []}[how]
 
 
 async def test_password_change_hides_secrets() -> None:

@@ -12,7 +12,7 @@ import trio.testing
 
 from coder.coderd.services.foundation import batches
 from coder.coderd.services.foundation.batches import MAX_ITEMS, PIECE, Batch
-from coder.coderd.store.engine.availability import DatabaseAwayError
+from coder.coderd.store.engine.errors import DatabaseAwayError, OutcomeUnknownError
 
 SPACING = 1.0
 
@@ -28,16 +28,23 @@ class Database:
 
     def __init__(self) -> None:
         self.batches: list[tuple[float, list[Any]]] = []
-        self.is_away = False
+        self.is_away = self.is_silent = False
 
     async def run(self, fn: Any, *args: Any) -> Any:
         await trio.lowlevel.checkpoint()
         if self.is_away:
             raise DatabaseAwayError(OSError("refused"))
-        return await fn(self, *args)
+        result = await fn(self, *args)
+        if self.is_silent:
+            raise DatabaseAwayError(OSError("reset"), in_doubt=True)
+        return result
+
+    async def read(self, _fn: Any, *_args: Any) -> str:
+        await trio.lowlevel.checkpoint()
+        return "unknown"
 
     async def execute(self, _statement: Any) -> Any:
-        return SimpleNamespace(scalar_one=lambda: 1)  # the transaction's id
+        return SimpleNamespace(one=lambda: ("1", None, None))  # the transaction's id
 
     async def write(self, _tx: Any, items: Sequence[Any]) -> list[Any]:
         self.batches.append((trio.current_time(), list(items)))
@@ -104,6 +111,18 @@ async def test_absent_database_fails_batch(autojump_clock: trio.testing.MockCloc
         assert results[1] is not results[2], "a shared exception would collect the tracebacks of all tasks"
         database.is_away = False
         assert await batch.add(3) == 30
+
+
+async def test_batch_of_unknown_outcome_is_not_repeated(autojump_clock: trio.testing.MockClock) -> None:
+    database = Database()
+    database.is_silent = True
+    async with trio.open_nursery() as nursery:
+        batch = batch_of(database, nursery)
+        results = await add_all(batch, [1, 2])
+        results |= await add_all(batch, [3, 4])
+    assert all(isinstance(error, OutcomeUnknownError) for error in results.values())
+    assert len({id(error) for error in results.values()}) == 4
+    assert sorted(item for _, items in database.batches for item in items) == [1, 2, 3, 4]
 
 
 async def test_cancelled_item_is_written(autojump_clock: trio.testing.MockClock) -> None:

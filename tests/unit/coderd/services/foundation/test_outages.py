@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 from sqlalchemy import text
 
 from coder.coderd.services.foundation.outages import run_once
-from coder.coderd.store.engine.database import Tx, fate_of, open_database
+from coder.coderd.store.engine.database import TransactionId, Tx, fate_of, open_database, transaction_id
+from coder.coderd.store.engine.errors import OutcomeUnknownError
 from tests.kit.server.postgres_server import fresh_database
-from tests.kit.stand_ins.postgres_proxy import COMMIT, Fault, Moment, close, hostile_postgres, reset
+from tests.kit.stand_ins.postgres_proxy import (
+    COMMIT,
+    Fault,
+    Moment,
+    ProxiedConnection,
+    close,
+    fails,
+    hostile_postgres,
+    reset,
+)
 
 
 async def make_table(tx: Tx) -> None:
@@ -40,7 +53,71 @@ async def test_work_in_doubt_is_done_once(moment: Moment) -> None:
         assert await database.read(numbers) == [0, 1]
 
 
-async def test_unknown_transaction_was_lost() -> None:
-    """After a failover to a standby that had not heard of it."""
+def lost_then_refused(sqlstate: str, *, lasting: bool) -> Fault:
+    """Return a fault: the answer to the commit is lost, and its status refused."""
+
+    async def act(connection: ProxiedConnection) -> None:
+        connection.proxy.next = Fault(b"pg_xact_status", Moment.STATEMENT, fails(sqlstate), lasting=lasting)
+        await reset(connection)
+
+    return Fault(COMMIT, Moment.ANSWER, act)
+
+
+@pytest.mark.parametrize("sqlstate", ["42501", "42883", "0A000"])
+async def test_refused_status_is_unknown(sqlstate: str) -> None:
+    """A missing privilege, or a server without the function: nothing is repeated, and the caller hears it."""
+    async with (
+        fresh_database(migrated=False) as url,
+        hostile_postgres(url) as proxy,
+        open_database(proxy.url) as database,
+    ):
+        await database.run(make_table)
+        proxy.inject(lost_then_refused(sqlstate, lasting=True))
+        with pytest.raises(OutcomeUnknownError):
+            await run_once(database, insert, 1)
+        assert await database.read(numbers) == [1]
+
+
+async def test_cancelled_status_is_read_again() -> None:
+    async with (
+        fresh_database(migrated=False) as url,
+        hostile_postgres(url) as proxy,
+        open_database(proxy.url) as database,
+    ):
+        await database.run(make_table)
+        proxy.inject(lost_then_refused("57014", lasting=False))
+        assert await run_once(database, insert, 1) == -1
+        assert proxy.next is None
+        assert await database.read(numbers) == [1]
+
+
+async def test_fates_of_transactions() -> None:
     async with fresh_database(migrated=False) as url, open_database(url) as database:
-        assert await database.read(fate_of, str(2**40)) == "aborted"
+        known = await database.run(transaction_id)
+
+        async def fail(tx: Tx) -> None:
+            aborted.append(await transaction_id(tx))
+            raise LookupError
+
+        aborted: list[TransactionId] = []
+        with pytest.raises(LookupError):
+            await database.run(fail)
+        before = timedelta(days=-1)
+        standby = replace(known, server_started=known.server_started + before)
+        restarted = replace(standby, began=known.began + before)
+        fates = {
+            "committed": known,
+            "aborted": aborted[0],
+            "not assigned, after a failover": replace(standby, number=str(int(known.number) + 10**6)),
+            "assigned again by a standby": standby,
+            "of the same server, restarted": restarted,
+            "too old": replace(known, number="0"),
+        }
+        assert {name: await database.read(fate_of, each) for name, each in fates.items()} == {
+            "committed": "committed",
+            "aborted": "aborted",
+            "not assigned, after a failover": "aborted",
+            "assigned again by a standby": "unknown",
+            "of the same server, restarted": "committed",
+            "too old": "unknown",
+        }
