@@ -11,6 +11,7 @@ A test finds code that starts trio without `run_trio`, and threads or executors 
 from __future__ import annotations
 
 import errno
+import signal
 import threading
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, TypeVarTuple
@@ -35,10 +36,24 @@ class NoThreadError(OSError, RuntimeError):
 
 
 def run_trio(main: Callable[[*Arguments], Awaitable[Result]], *arguments: *Arguments) -> Result:
-    """Run `trio.run` with refused threads as NoThreadError, and one log line for full listeners."""
+    """Run `trio.run` with refused threads as NoThreadError, and one log line for full listeners.
+
+    Trio closes the socket that Python writes signals to before it takes the socket back. A signal in between, which
+    another thread may receive late, would print `Exception ignored when trying to write to the signal wakeup fd`, or
+    write its byte into another file with the same number. So Python stops writing when `main` has returned. Signals
+    are handled as before, because the handlers wake trio themselves.
+    """
     convert_thread_refusals()
     summarize_full_listeners()
-    return trio.run(main, *arguments)
+
+    async def without_late_writes() -> Result:
+        try:
+            return await main(*arguments)
+        finally:
+            if threading.current_thread() is threading.main_thread():  # no other thread may set it, and trio's does not
+                signal.set_wakeup_fd(-1)
+
+    return trio.run(without_late_writes)
 
 
 def convert_thread_refusals() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import concurrent.futures
+import contextlib
+import signal
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -69,6 +72,36 @@ def test_run_trio_converts_refusals() -> None:
         patch.setattr(threading.Thread, "start", threads._plain_start)
         assert threads.run_trio(main, 7) == 7
         assert threading.Thread.start is threads._start
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no signal that a program may use")
+@pytest.mark.parametrize("fails", [False, True])
+def test_signal_while_trio_closes_is_silent(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python would print the failed write to trio's closed socket."""
+    pair = trio._core._wakeup_socketpair.WakeupSocketpair
+    close, printed, handled = pair.close, list[Any](), list[int]()
+
+    def close_slowly(self: Any) -> None:
+        if self.old_wakeup_fd is not None:  # trio has another pair that signals are not written to
+            self.wakeup_sock.close()
+            self.write_sock.close()
+            signal.raise_signal(signal.SIGUSR1)
+        close(self)
+
+    async def main() -> None:
+        await trio.lowlevel.checkpoint()
+        if fails:
+            raise KeyError
+
+    monkeypatch.setattr(pair, "close", close_slowly)
+    monkeypatch.setattr(sys, "unraisablehook", printed.append)
+    before = signal.signal(signal.SIGUSR1, lambda number, _: handled.append(number))
+    try:
+        with pytest.raises(KeyError) if fails else contextlib.nullcontext():
+            threads.run_trio(main)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert (printed, handled) == ([], [signal.SIGUSR1])
 
 
 async def test_required_work_runs_here() -> None:

@@ -18,6 +18,7 @@ COMMON = """
 import os, signal, sys, threading, time
 import trio
 from coder.agent.upgrade.signals import ENDING, signals_held_outside_receivers, hold, release
+from coder.base.threads import run_trio
 
 async def receive(at_end=lambda: None):
     with trio.open_signal_receiver(*ENDING) as signals:
@@ -40,8 +41,8 @@ number = signal.Signals[sys.argv[1]]
 again = [sys.executable, __file__, sys.argv[1], "second"]
 """
 MOMENTS = {
-    "while the receiver closes": "trio.run(receive, lambda: (hold(), os.kill(os.getpid(), number)))",
-    "between the receiver and the next program": "trio.run(receive, hold); os.kill(os.getpid(), number)",
+    "while the receiver closes": "run_trio(receive, lambda: (hold(), os.kill(os.getpid(), number)))",
+    "between the receiver and the next program": "run_trio(receive, hold); os.kill(os.getpid(), number)",
 }
 PROGRAM = """
 with signals_held_outside_receivers():
@@ -50,7 +51,7 @@ with signals_held_outside_receivers():
         while not waits_in_this_thread():
             time.sleep(0.001)
         os.execv(sys.executable, again)
-    trio.run(receive, None)
+    run_trio(receive, None)
     print("ended", flush=True)
 """
 
