@@ -62,3 +62,10 @@ def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
             yield from leaves(inner)
         else:
             yield inner
+
+
+def is_disconnect(error: BaseException) -> bool:
+    """Return whether a connection failed because its client left: every exception of a group says so."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(is_disconnect, error.exceptions))
+    return isinstance(error, (ConnectionError, trio.BrokenResourceError, trio.ClosedResourceError))

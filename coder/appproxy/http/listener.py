@@ -46,6 +46,7 @@ from coder.appproxy.http.hypercorn_fixes import (
 from coder.appproxy.http.listening_sockets import ClientListener, ClientStream, notice_dead_peers, socket_of
 from coder.appproxy.http.overload import OverloadSign
 from coder.appproxy.http.simple_requests import NotSimple, is_last, reply_of, response_bytes, scope_of, simple_head
+from coder.base.exception_groups import is_disconnect
 from coder.base.log import STRANGERS_LINES, get_logger
 from coder.domain.access.session_cookies import renamed
 
@@ -465,10 +466,3 @@ class HttpServer:
         # With TLS it cannot be half closed, and no link tries: a WebSocket has its own end.
         both_ways = cast("trio.abc.HalfCloseableStream", stream)
         return self.open_endpoint(request.head, request.remote_ip, request.secure, both_ways, request.trailing)
-
-
-def is_disconnect(error: BaseException) -> bool:
-    """Return whether a connection failed because its client left: every exception of a group says so."""
-    if isinstance(error, BaseExceptionGroup):
-        return all(map(is_disconnect, error.exceptions))
-    return isinstance(error, (ConnectionError, trio.BrokenResourceError, trio.ClosedResourceError))

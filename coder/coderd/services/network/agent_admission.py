@@ -26,8 +26,8 @@ EARLY, SHARE = LONGEST_WAIT / 2, 0.8
 """Seconds by which agents are asked to return before their turn, and the share of the measured pace that a turn counts:
 arrivals become faster while fewer agents wait, and the queue would run dry while the last ones rest."""
 SLOWEST_PACE = 0.015
-"""Most seconds that a turn counts: in the first moments of a storm arrivals are slow, and a queue that runs dry costs more
-than a few more refusals."""
+"""Most seconds that a turn counts: in the first moments of a storm arrivals are slow, and a queue that runs dry costs
+more than a few more refusals."""
 HOLD = 5.0
 """Seconds after which an agent that connected and requests nothing no longer counts."""
 LONGEST_REST = 60

@@ -13,8 +13,9 @@ import trio.testing
 from coder.appproxy.http import connection_shares, listener
 from coder.appproxy.http.client_address import TrustedProxies
 from coder.appproxy.http.connection_shares import ClientConnection, ConnectionShares, authenticated_as
-from coder.appproxy.http.listener import HttpServer, is_disconnect
+from coder.appproxy.http.listener import HttpServer
 from coder.base import log
+from coder.base.exception_groups import is_disconnect
 from coder.base.open_files import open_files_limit
 
 FILES = 128
