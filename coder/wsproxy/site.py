@@ -51,13 +51,13 @@ class ProxySite:
 
     def __init__(self, world: ProxyWorld) -> None:
         self._world = world
-        self._routes: dict[str, Callable[[], tuple[Fields, bytes]]] = {
-            "/healthz": lambda: (_PLAIN, b"OK"),
-            "/livez": lambda: (_PLAIN, b"OK"),
-            "/healthz-report": lambda: (_JSON, codec.encode(self.report())),
-            "/latency-check": lambda: ((*_PLAIN, *_ANY_ORIGIN, *self._signs()), b"OK"),
-            "/derp/latency-check": lambda: (_PLAIN, b""),
-            "/api/v2/buildinfo": lambda: ((*_JSON, *_ANY_ORIGIN), codec.encode(self.build_info())),
+        self._routes: dict[str, Callable[[str], tuple[Fields, bytes]]] = {
+            "/healthz": lambda _: (_PLAIN, b"OK"),
+            "/livez": lambda _: (_PLAIN, b"OK"),
+            "/healthz-report": lambda _: (_JSON, codec.encode(self.report())),
+            "/latency-check": lambda address: ((*_PLAIN, *_ANY_ORIGIN, *self._signs(address)), b"OK"),
+            "/derp/latency-check": lambda _: (_PLAIN, b""),
+            "/api/v2/buildinfo": lambda _: ((*_JSON, *_ANY_ORIGIN), codec.encode(self.build_info())),
         }
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -69,7 +69,9 @@ class ProxySite:
                 status, fields, body = 414, _JSON, TOO_MANY_PARAMETERS
             else:
                 query = scope["query_string"].decode("latin-1")
-                status, fields, body = self.answer(scope["method"], scope["path"], query)
+                client = scope.get("client")
+                address = client[0] if client else ""
+                status, fields, body = self.answer(scope["method"], scope["path"], query, address)
             path = scope["path"] if scope["path"] in self._routes else ELSEWHERE
             self._world.metrics.count(status, scope["method"], path)
             headers = [*response_headers(self._world), *fields, ("content-length", str(len(body)))]
@@ -77,14 +79,14 @@ class ProxySite:
             await send({"type": "http.response.start", "status": status, "headers": raw})
             await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
-    def answer(self, method: str, path: str, query: str) -> tuple[int, Fields, bytes]:
-        """Return status, headers and body for a request."""
+    def answer(self, method: str, path: str, query: str, address: str = "") -> tuple[int, Fields, bytes]:
+        """Return status, headers and body for a request of a client's address."""
         route = self._routes.get(path)
         if path == "/readyz" and method in {"GET", "HEAD"}:
             faults = self.report().errors
             return (503, _PLAIN, "\n".join(faults).encode()) if faults else (200, _PLAIN, b"OK")
         if route is not None and method in {"GET", "HEAD"}:
-            return (200, *route())
+            return (200, *route(address))
         if route is not None and path == "/latency-check" and method == "OPTIONS":
             return 204, _ANY_ORIGIN, b""
         if route is not None:
@@ -96,8 +98,8 @@ class ProxySite:
         # Other paths are the dashboard's.
         return 307, (("location", dashboard + _as_sent(path) + (f"?{query}" if query else "")),), b""
 
-    def _signs(self) -> Fields:
-        return (OVERLOAD_HEADER,) if self._world.overload.is_set else ()
+    def _signs(self, address: str) -> Fields:
+        return (OVERLOAD_HEADER,) if self._world.overload.is_set(address) else ()
 
     def report(self) -> ProxyHealthReport:
         """Return the health of this process, for its server."""

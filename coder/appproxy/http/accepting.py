@@ -122,7 +122,7 @@ class Acceptor:
             self._serve(self._stream(accepted), connection)
             return
         if delay > MAX_WAIT:
-            self._shares.overload.set()
+            self._shares.overload.set(connection.network)
             connection.refund()
             self._shares.release(connection)
             accepted.close()

@@ -147,7 +147,7 @@ class ConnectionShares:
         """Return whether an address has too many connections for another one."""
         if self._strangers.count(network_of(address)) < self.max_per_address or self._is_proxy(address):
             return False
-        self.overload.set()
+        self.overload.set(address)
         _log.warn("connections are refused: one address has too many", address=address)
         return True
 

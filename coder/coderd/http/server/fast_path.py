@@ -80,6 +80,11 @@ def _raw(headers: Iterable[tuple[str, str]]) -> Headers:
     return [(name.lower().encode(), value.encode()) for name, value in headers]
 
 
+def _address_of(scope: Message) -> str:
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
 async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
     headers = [headers[0], (b"content-length", b"%d" % len(body)), *headers[1:]]
     await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -124,7 +129,7 @@ class FastPath:
             return status, [_TEXT], body
         if path == LATENCY:
             scope["coder_route"] = path
-            return 200, [_TEXT, *_raw(latency_headers(self._ctx))], b"OK"
+            return 200, [_TEXT, *_raw(latency_headers(self._ctx, _address_of(scope)))], b"OK"
         if path.startswith(ASSETS):
             if "//" in path:
                 return None  # a redirect of Quart's router
@@ -140,8 +145,7 @@ class FastPath:
     async def _build_info(self, scope: Message) -> Reply:
         scope["coder_route"] = BUILD_INFO
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        client = scope.get("client")
-        address = client[0] if client else ""
+        address = _address_of(scope)
         caller = None
         try:
             # Same as `count_public_request` of auth.py: only a session can bypass the limit.
@@ -160,8 +164,7 @@ class FastPath:
         # address into `client` as well as into the Remote-Addr header there.
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         arguments = read_arguments(scope["query_string"])
-        client = scope.get("client")
-        address = client[0] if client else ""
+        address = _address_of(scope)
         try:
             caller = await authenticate(self._ctx, Credentials.of(headers, arguments, address))
         except Unauthenticated as error:

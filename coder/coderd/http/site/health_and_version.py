@@ -72,19 +72,19 @@ def _probe_answer(faults: list[str]) -> tuple[int, bytes]:
 async def latency_check() -> Response:
     """Return an empty response to measure latency, for browsers on any page."""
     response = Response("OK", content_type=TEXT_TYPE)
-    response.headers.extend(latency_headers(context()))
+    response.headers.extend(latency_headers(context(), request.remote_addr or ""))
     return response
 
 
-def latency_headers(ctx: Context) -> list[tuple[str, str]]:
-    """Return further headers of `/latency-check`."""
+def latency_headers(ctx: Context, address: str) -> list[tuple[str, str]]:
+    """Return further headers of `/latency-check` for a client's address."""
     headers = [
         ("Access-Control-Allow-Origin", "*"),
         ("Access-Control-Allow-Headers", "*"),
         ("Access-Control-Allow-Methods", "*"),
         ("Access-Control-Allow-Credentials", "false"),
     ]
-    return [*headers, OVERLOAD_HEADER] if ctx.process.overload.is_set else headers
+    return [*headers, OVERLOAD_HEADER] if ctx.process.overload.is_set(address) else headers
 
 
 @route(blueprint, "GET", "/derp/latency-check", scope=PUBLIC, budget=_PROBE, others={405: NOTHING})

@@ -14,29 +14,42 @@ from coder.appproxy.http.overload import OverloadSign
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="shared by forked processes")
 
 
+ONE, OTHER = "192.0.2.1", "198.51.100.1"
+
+
 def test_sign_lasts_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     sign, now = OverloadSign(), time.monotonic()
-    assert not sign.is_set
-    monkeypatch.setattr(overload.time, "monotonic", lambda: now)
+    assert not sign.is_set(ONE)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     sign.set()
     for age, is_set in ((0.0, True), (overload.SHED_FOR - 1, True), (overload.SHED_FOR, False)):
-        monkeypatch.setattr(overload.time, "monotonic", lambda age=age: now + age)
-        assert sign.is_set == is_set
+        monkeypatch.setattr(time, "monotonic", lambda age=age: now + age)
+        assert (sign.is_set(ONE), sign.is_set(OTHER), sign.is_set("")) == (is_set, is_set, is_set)
+
+
+def test_address_gets_a_sign_of_its_own() -> None:
+    sign = OverloadSign()
+    sign.set("2001:db8::1")
+    assert (sign.is_set("2001:db8::2"), sign.is_set("2001:db8:0:1::1"), sign.is_set(ONE)) == (True, False, False)
 
 
 def test_processes_share_the_sign() -> None:
     sign = OverloadSign()
     if not (child := os.fork()):
-        sign.set()
+        sign.set(ONE)
         os._exit(0)
     os.waitpid(child, 0)
-    assert sign.is_set
+    assert (sign.is_set(ONE), sign.is_set(OTHER)) == (True, False)
 
 
 def test_refused_connections_set_the_sign() -> None:
-    shares = ConnectionShares(8)
+    shares = ConnectionShares(64)
     admitted = 0
-    while not shares.overload.is_set:
-        assert admitted <= shares.max_strangers, "more connections than places, and no sign"
-        admitted += shares.admit("192.0.2.1", lambda: None) is not None
+    while shares.admit(ONE, lambda: None) is not None:
+        assert not shares.overload.is_set(ONE)
+        admitted += 1
     assert admitted == shares.max_per_address
+    assert (shares.overload.is_set(ONE), shares.overload.is_set(OTHER)) == (True, False)
+    for number in range(shares.max_strangers):
+        shares.admit(f"203.0.113.{number}", lambda: None)
+    assert shares.overload.is_set(OTHER), "all places are taken"

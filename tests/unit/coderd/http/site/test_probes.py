@@ -99,6 +99,16 @@ async def test_sibling_that_is_not_replaced() -> None:
         world.ctx.process = before
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD"], ids=["fast path", "Quart"])
+async def test_latency_check_shows_an_overload(method: str) -> None:
+    async with running_coderd() as world:
+        for address, is_shown in (("192.0.2.9", False), ("127.0.0.1", True)):
+            world.ctx.process.overload.set(address)
+            answer = await world.request(method, "/latency-check", token="")
+            assert (answer.status_code, answer.headers.get("coder-overloaded")) == (200, "1" if is_shown else None)
+            assert answer.headers["access-control-allow-origin"] == "*"
+
+
 def _set() -> trio.Event:
     event = trio.Event()
     event.set()
