@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 import math
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 
@@ -31,10 +31,10 @@ from coder.net.policy import DialPolicy
 
 PLAIN_TIMEOUT = 2.0
 """Seconds in which a server answers a small request if only upgrades to it are lost. A busy server takes longer."""
+CHEAP_UPGRADE_TIMEOUT = 2.0
+"""Seconds in which it answers an upgrade that is cheap for it, after the connection."""
 OVERLOADED = "Coder-Overloaded"
 "Header of `/latency-check` while the server closes or refuses connections for want of room."
-_GATEWAY = frozenset({502, 503, 504})
-"""Statuses of proxies, for upgrades they cannot pass, and for a server that is away."""
 _PLAIN_LIMIT = 64 << 10
 _ANY_STATUS = tuple(range(200, 600))
 _RELAY_PATH = "/derp"
@@ -338,46 +338,82 @@ async def connect_carried(
     return CarriedStream(policy, ident), dict(answer.headers)
 
 
-async def may_be_stripped(policy: DialPolicy, refused: HttpError | NetError, protocol: str = "websocket") -> bool:
-    """Return whether a middlebox may have broken an upgrade to a protocol: worth a try without one.
+async def may_be_stripped(
+    policy: DialPolicy, refused: HttpError | NetError, protocol: str = "websocket", *, is_next_dear: bool = True
+) -> bool:
+    """Return whether a middlebox may have broken an upgrade to a protocol: worth a try of the next transport.
 
-    An upgrade without an answer proves nothing: the server may be busy. It counts if plain requests are answered before
-    and after, without the sign of an overload, and an upgrade that is cheap for the server is not. The same holds for a
-    connection that was closed in place of an answer, as by a server that stops or has no room. A proxy that says when
-    to come again is busy, too.
+    An upgrade without an answer proves nothing: the server may be busy. It counts if plain requests are answered, and
+    an upgrade that is cheap for the server is not. The same holds for a connection that was closed in place of an
+    answer, as by a server that stops or has no room, and for the page of a proxy that reached none (a status from 500
+    on). If the next transport is dear for the server (`is_next_dear`: it is no upgrade), a plain request must be
+    answered afterwards, too, without the sign of an overload. A proxy that says when to come again is busy, too.
     """
     if isinstance(refused, HttpError):
-        if refused.status in _GATEWAY and not (refused.is_enveloped or refused.retry_after):
-            return await has_room(policy)
-        return refused.status == 426 or not (refused.is_enveloped or refused.retry_after)
-    if not isinstance(refused, UnansweredUpgrade) and refused.code != "protocol":
+        if refused.is_enveloped or refused.retry_after:
+            return refused.status == 426
+        if refused.status < 500:
+            return True
+    elif not isinstance(refused, UnansweredUpgrade) and refused.code != "protocol":
         return False
-    return await has_room(policy) and not await _answers_upgrades(policy, protocol) and await has_room(policy)
+    async with HttpClient(replace(policy, token=None)) as client:
+        answers = dict[str, bool]()
+
+        async def ask(name: str, question: Awaitable[bool], stripped: bool) -> None:
+            answers[name] = await question is stripped
+            if not answers[name]:
+                nursery.cancel_scope.cancel()
+
+        # Together, because a connection attempt has ten seconds, and a far server needs one for each round.
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, "plain", _answers_plainly(client), True)
+            nursery.start_soon(ask, "upgrade", _answers_upgrades(policy, protocol), False)
+        if len(answers) < 2 or not all(answers.values()):
+            return False
+        return not is_next_dear or await _answers_plainly(client, before_dear=True)
 
 
 async def has_room(policy: DialPolicy) -> bool:
     """Return whether the server, or a proxy before it, answers plain requests at once, and shows no overload."""
+    async with HttpClient(replace(policy, token=None)) as client:
+        return await _answers_plainly(client, before_dear=True)
+
+
+async def _answers_plainly(client: HttpClient, *, before_dear: bool = False) -> bool:
+    """Return whether a plain request is answered in time, and, before something dear, without the sign of an overload:
+    for a while, as a client behind a middlebox may not wait for ever."""
     try:
-        async with HttpClient(replace(policy, token=None)) as client:
-            answer = await client.request(
-                "GET", "/latency-check", expect=_ANY_STATUS, timeout=PLAIN_TIMEOUT, limit=_PLAIN_LIMIT
-            )
+        answer = await client.request(
+            "GET",
+            "/latency-check",
+            headers=[("Cache-Control", "no-store")],
+            expect=_ANY_STATUS,
+            timeout=PLAIN_TIMEOUT,
+            limit=_PLAIN_LIMIT,
+        )
     except (CoderError, OSError, trio.BrokenResourceError):
         return False
-    return answer.status not in _GATEWAY and OVERLOADED.lower() not in answer.headers
+    if answer.status >= 500:
+        return False
+    policy = client.policy
+    is_overloaded = policy.learned.believes_overload(
+        policy.origin.netloc, trio.current_time(), is_shown=OVERLOADED.lower() in answer.headers
+    )
+    return not (before_dear and is_overloaded)
 
 
 async def _answers_upgrades(policy: DialPolicy, protocol: str) -> bool:
     """Return whether requests for an upgrade get an answer. A refusal is one: of a server without a relay (404), or
-    because too many clients of an address ask this (429). After 426 the upgrade did not get there."""
+    because too many clients of an address ask this (429). After 426 the upgrade did not get there, nor after the page
+    of a proxy that reached no server."""
     fields = [("Upgrade", protocol), ("Connection", "Upgrade")]
     if protocol == "websocket":
         key = base64.b64encode(secrets.token_bytes(16)).decode()
         fields += [("Sec-WebSocket-Version", "13"), ("Sec-WebSocket-Key", key), ("Sec-WebSocket-Protocol", "derp")]
     try:
-        stream, answer, _ = await upgrade(replace(policy, token=None), _RELAY_PATH, fields, PLAIN_TIMEOUT)
+        stream, answer, _ = await upgrade(replace(policy, token=None), _RELAY_PATH, fields, CHEAP_UPGRADE_TIMEOUT)
     except HttpError as refusal:
-        return refusal.status != 426
+        return refusal.status != 426 and (refusal.status < 500 or refusal.is_enveloped)
     except (CoderError, OSError, trio.BrokenResourceError):
         return False
     await trio.aclose_forcefully(stream)

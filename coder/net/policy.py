@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 STRIPPED_FOR = 300.0
 "Seconds after which upgrades are tried again where they were stripped: laptops change networks."
+OVERLOAD_BELIEVED = 90.0
+"Seconds for which a server's sign of overload is believed: a client behind a middlebox may not wait for ever."
 CONNECT_TIMEOUT = 10.0
 "Seconds for TCP, proxy and TLS together; upstream's relay dialler uses the same."
 
@@ -34,11 +36,13 @@ CONNECT_TIMEOUT = 10.0
 class ServerKnowledge:
     """Knowledge of this process about the paths to servers; shared by all policies derived from one."""
 
-    __slots__ = ("_held_back", "_stripped")
+    __slots__ = ("_held_back", "_overloaded", "_stripped")
 
     def __init__(self) -> None:
         self._stripped: dict[str, float] = {}
         self._held_back: dict[str, float] = {}
+        self._overloaded: dict[str, tuple[float, float]] = {}
+        "When the sign of overload was shown first and last."
 
     def strips_upgrades(self, origin: str, now: float) -> bool:
         """Return whether upgrades to this origin failed recently, while plain requests got through."""
@@ -53,6 +57,17 @@ class ServerKnowledge:
 
     def on_held_back(self, origin: str, now: float) -> None:
         self._held_back[origin] = now
+
+    def believes_overload(self, origin: str, now: float, *, is_shown: bool) -> bool:
+        """Record whether a server shows the sign of an overload; return whether it counts."""
+        if not is_shown:
+            self._overloaded.pop(origin, None)
+            return False
+        first, last = self._overloaded.get(origin, (now, now))
+        if now - last > STRIPPED_FOR:
+            first = now
+        self._overloaded[origin] = first, now
+        return now - first < OVERLOAD_BELIEVED
 
 
 @dataclass(frozen=True, slots=True)

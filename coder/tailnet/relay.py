@@ -119,14 +119,15 @@ class RelayDialer:
         except (HttpError, NetError) as error:
             from coder.net.carried_stream import may_be_stripped
 
-            if kind != STREAM and await may_be_stripped(policy, error, _PROTOCOLS[kind]):
+            is_next_dear = kind == WEBSOCKET
+            if kind != STREAM and await may_be_stripped(policy, error, _PROTOCOLS[kind], is_next_dear=is_next_dear):
                 raise _RelayTransportRefused(_describe_failure(kind, error)) from error
             raise
         except _NothingReceived as error:
             from coder.net.carried_stream import has_room
 
             # A relay that has no room is as silent as a proxy that passes nothing.
-            if kind == STREAM or await has_room(policy):
+            if kind != WEBSOCKET or await has_room(policy):
                 raise _RelayTransportRefused(str(error)) from error
             raise NetError("timeout", str(error)) from error
 

@@ -157,12 +157,13 @@ class ConnectionShares:
             return None
         network, strangers = network_of(address), self._strangers
         if strangers.is_full:
-            self.overload.set()
             victim = strangers.evictable_for(network)
             if victim is None:
+                self.overload.set()
                 _log.warn("connections are refused: there are too many", address=address)
                 return None
             _log.warn("connections are closed for those of other addresses", address=str(victim.holder))
+            self.overload.set(str(victim.holder))
             strangers.discard(victim.holder, victim)
             victim.close()
         pays = address not in _LOCAL and not self._is_proxy(address)

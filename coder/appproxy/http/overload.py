@@ -42,7 +42,7 @@ class OverloadSign:
     def is_set(self, address: str) -> bool:
         """Return whether that happened to this address within the last SHED_FOR seconds."""
         times: list[float] = [_TIME.unpack_from(self._memory, at)[0] for at in (0, _slot_of(address))]
-        return time.monotonic() - max(times) < SHED_FOR
+        return 0 <= time.monotonic() - max(times) < SHED_FOR
 
 
 def _slot_of(address: str) -> int:

@@ -6,6 +6,7 @@ Both services share one session: `services/agents/agent_api/agent_service.py` an
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import trio
@@ -16,7 +17,7 @@ from coder.appproxy.upgrades.raw_links import EndpointTable
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.rpc_endpoints.versions import agent_api_version
-from coder.coderd.services.agents.agent_access import CurrentAgent, authenticate_agent
+from coder.coderd.services.agents.agent_access import CurrentAgent, authenticate_agent, is_token
 from coder.coderd.services.agents.agent_api.agent_service import AgentService
 from coder.coderd.services.agents.agent_connections import check_token_during, track_connection
 from coder.coderd.services.network.agent_admission import HOLD, Arrival
@@ -47,11 +48,11 @@ async def serve_agent(ctx: Context, upgrade: Upgrade) -> None:
     """Serve one agent until it disconnects, times out, or loses its authorization."""
     admission, request = ctx.services.api.agent_admission, upgrade.request
     # Before it waits: a stranger's connection gives way to others, and that of a known agent keeps its place.
-    async with admission.authenticating:
+    async with admission.checking() if is_token(request.credentials.token) else nullcontext():
         authentication = authenticate_agent(ctx, request.credentials)
         agent = await counted(authentication, lambda result: f"agent {result.agent.id}", upgrade.count)
     began = trio.current_time()
-    arrival = await admission.enter()
+    arrival = await admission.enter(agent.agent.id)
     try:
         if trio.current_time() - began > OUTDATED_AFTER:
             agent = await authenticate_agent(ctx, request.credentials)

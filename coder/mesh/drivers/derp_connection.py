@@ -70,14 +70,14 @@ class RetryDelays:
         """Return the seconds until the next attempt, after one of so many seconds, its connection included.
 
         A relay that does not answer in time has too many clients at once: the rests grow with each such attempt, and
-        are never shorter than it `requested`.
+        are not shorter than it `requested`, up to MAX_RESTART_WAIT: what answers may be a middlebox.
         """
         if was_connected and seconds > BACKOFF_RESET_AFTER:
             self._delay, self._failing = MIN_RETRY_DELAY, 0.0
         is_slow = not was_connected and not requested and seconds >= SLOW_ATTEMPT
         self._slow_attempts = self._slow_attempts + 1 if is_slow else 0
         delay = max(self._delay, min(self._slow_attempts * SLOW_ATTEMPT, LATE_RETRY_DELAY)) * (0.5 + random() / 2)
-        delay = max(delay, requested)
+        delay = max(delay, min(requested, MAX_RESTART_WAIT))
         self._failing += seconds + delay
         longest = min(max(MAX_RETRY_DELAY, RETURN_SHARE * self._failing), LATE_RETRY_DELAY)
         self._delay = min(2 * self._delay, longest)

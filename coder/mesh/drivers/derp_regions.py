@@ -82,7 +82,8 @@ class RelayRegions:
                     LoggedInNode.drop,
                 )
         except Exception as error:
-            requested = error.retry_after if isinstance(error, RelayError) else 0.0
+            # The other nodes of a region may be free.
+            requested = error.retry_after if isinstance(error, RelayError) and len(nodes) == 1 else 0.0
             raise RelayError(f"cannot connect to the relay of region {number}", retry_after=requested) from error
         if reached is None:
             raise RelayError(f"no relay of region {number} answered within {CONNECT_TIMEOUT:g} s")

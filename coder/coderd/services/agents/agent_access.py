@@ -29,6 +29,15 @@ _NOT_AUTHORIZED = (
 )
 
 
+def is_token(text: str) -> bool:
+    """Return whether a text has the form of an agent token: all others are refused without the database."""
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
 async def authenticate_agent(ctx: Context, credentials: Credentials) -> CurrentAgent:
     """Return the current agent of a token. Raises Unauthenticated, also for an older build's token."""
     if not credentials.token:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import random
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import asynccontextmanager
 
 import trio
 
@@ -20,6 +21,8 @@ from coder.appproxy.http.overload import OverloadSign
 AT_ONCE = 16
 """Arrivals that are served at the same time: enough to keep the database's connections busy."""
 MOST_WAITING = 512
+OF_ONE_AGENT = 4
+"""Arrivals of one agent: a link that requests nothing holds its turn for HOLD, and one token must not hold all."""
 LONGEST_WAIT = 8.0
 """Seconds in the queue; clients give up after 20 s, proxies after 30 s or more."""
 EARLY, SHARE = LONGEST_WAIT / 2, 0.8
@@ -57,8 +60,10 @@ class AgentAdmission:
         self._overload = overload
         self._waiting: OrderedDict[int, trio.Event] = OrderedDict()
         self._numbers = 0
-        self.authenticating = trio.CapacityLimiter(AT_ONCE)
-        "Questions about tokens at the same time, those of agents that wait afterwards."
+        self._checks = trio.CapacityLimiter(AT_ONCE)
+        "Tokens that are checked at the same time, those of agents that wait afterwards."
+        self._arriving: dict[Hashable, int] = {}
+        "Arrivals of each agent that are served or wait."
         self.running = 0
         self._pace = _FIRST_PACE
         "Seconds between two ends while others wait: measured."
@@ -71,14 +76,46 @@ class AgentAdmission:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    async def enter(self) -> Arrival:
-        """Wait for a turn. Raises Unavailable with `Retry-After` when the queue is full, or does not move."""
-        if self.running >= AT_ONCE or self._waiting:
-            self._overload.set()
-            await self._wait()
-        else:
-            self.running += 1
-        return Arrival(self._end)
+    @asynccontextmanager
+    async def checking(self) -> AsyncIterator[None]:
+        """Wait for a turn to check a token. Raises Unavailable with `Retry-After` when too many wait, or for too
+        long."""
+        if not self._checks.available_tokens and self._checks.statistics().tasks_waiting >= MOST_WAITING:
+            raise self._refusal()
+        with trio.move_on_after(LONGEST_WAIT) as scope:
+            await self._checks.acquire()
+        if scope.cancelled_caught:
+            raise self._refusal()
+        try:
+            yield
+        finally:
+            self._checks.release()
+
+    async def enter(self, agent: Hashable) -> Arrival:
+        """Wait for a turn. Raises Unavailable with `Retry-After` when the queue is full, or does not move, or has
+        several turns of this agent already."""
+        if self._arriving.get(agent, 0) >= OF_ONE_AGENT:
+            raise _refusal_for("An agent connects too often at once.", 1)
+        self._arriving[agent] = self._arriving.get(agent, 0) + 1
+        try:
+            if self.running >= AT_ONCE or self._waiting:
+                await self._wait()
+            else:
+                self.running += 1
+        except BaseException:
+            self._forget(agent)
+            raise
+
+        def end() -> None:
+            self._forget(agent)
+            self._end()
+
+        return Arrival(end)
+
+    def _forget(self, agent: Hashable) -> None:
+        self._arriving[agent] -= 1
+        if not self._arriving[agent]:
+            del self._arriving[agent]
 
     async def _wait(self) -> None:
         if self.waiting >= MOST_WAITING or self.waiting * self._pace > LONGEST_WAIT:
@@ -111,14 +148,15 @@ class AgentAdmission:
 
     def _refusal(self) -> Unavailable:
         self.refused += 1
+        self._overload.set()
         now = self._monotonic()
         self._reserved_until = max(self._reserved_until, now + self.waiting * self._pace)
         self._reserved_until += SHARE * min(self._pace, SLOWEST_PACE)
         seconds = math.ceil(self._reserved_until - now - EARLY)
         if seconds > LONGEST_REST:
             seconds = random.randint(LONGEST_REST // 2, LONGEST_REST)
-        return Unavailable(
-            "Too many agents connect at once.",
-            f"Connect again in {max(seconds, 1)} s.",
-            headers=[("Retry-After", str(max(seconds, 1)))],
-        )
+        return _refusal_for("Too many agents connect at once.", max(seconds, 1))
+
+
+def _refusal_for(reason: str, seconds: int) -> Unavailable:
+    return Unavailable(reason, f"Connect again in {seconds} s.", headers=[("Retry-After", str(seconds))])

@@ -14,6 +14,7 @@ import contextlib
 import os
 import re
 import socket
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -22,8 +23,10 @@ import trio
 
 from coder.appproxy.http.listener import FindOther, HttpServer, Origin, PassOn
 from coder.appproxy.http.listening_sockets import ClientStream
+from coder.appproxy.http.overload import OverloadSign
 from coder.base.log import STRANGERS_LINES, get_logger
 from coder.coderd.services.foundation.sibling_messages import (
+    TIMEOUT,
     Handler,
     SiblingAwayError,
     SiblingMessage,
@@ -49,6 +52,8 @@ _OPENS_STREAMS = frozenset({"http", "relay", "apps"})
 """Duties of the processes that open carried streams."""
 _AT_ONCE = 32
 """Connections that are handed over at the same time; each takes less than a millisecond of both processes."""
+_LATE = 1.0
+"""Seconds after which a hand-over shows an overload."""
 _NUMBER = 4
 """Hexadecimal digits at the start of a carried stream's id: the number of its process."""
 
@@ -65,11 +70,17 @@ def other_finder(process: ThisProcess) -> FindOther | None:
     if process.is_alone:
         return None
 
-    turns = trio.CapacityLimiter(_AT_ONCE)
+    turns: dict[str, trio.CapacityLimiter] = {}
 
     def find(head: h11.Request, secure: bool, is_app: bool) -> PassOn | None:
         sibling = _sibling_for(process, head, secure, is_app)
-        return None if sibling is None else _passing_to(sibling, turns)
+        if sibling is None:
+            return None
+        if sibling.socket_path not in turns:
+            for path in turns.keys() - {other.socket_path for other in process.siblings.values()}:
+                del turns[path]
+            turns[sibling.socket_path] = trio.CapacityLimiter(_AT_ONCE)
+        return _passing_to(sibling, turns[sibling.socket_path], process.overload)
 
     return find
 
@@ -110,20 +121,50 @@ def _named_replica(head: h11.Request) -> UUID | None:
     return None
 
 
-def _passing_to(sibling: Sibling, turns: trio.CapacityLimiter) -> PassOn:
+def _passing_to(sibling: Sibling, turns: trio.CapacityLimiter, overload: OverloadSign) -> PassOn:
     async def pass_on(stream: ClientStream, replayed: bytes, remote: tuple[str, int], secure: bool) -> bool:
         message = SiblingMessage("connection", ip=remote[0], port=remote[1], secure=secure)
+        began = trio.current_time()
         try:
-            async with turns:  # thousands at once would all be late
+            async with _turn(turns):  # thousands at once would all be late
+                if await _has_left(stream):
+                    await trio.aclose_forcefully(stream)
+                    return True
                 inner = await _hand_over(sibling, message, replayed, stream)
         except SiblingAwayError as error:
+            overload.set()
             _log.warn("a request could not be passed to its process", process=sibling.name, error=error)
             return False
+        if trio.current_time() - began > _LATE:
+            overload.set()
         if inner is not None:
             await splice(stream, inner)
         return True
 
     return pass_on
+
+
+@contextlib.asynccontextmanager
+async def _turn(turns: trio.CapacityLimiter) -> AsyncIterator[None]:
+    """Wait for a turn. Raises SiblingAwayError when it does not come in time."""
+    with trio.move_on_after(TIMEOUT) as scope:
+        await turns.acquire()
+    if scope.cancelled_caught:
+        raise SiblingAwayError("too many connections wait for it")
+    try:
+        yield
+    finally:
+        turns.release()
+
+
+async def _has_left(stream: ClientStream) -> bool:
+    """Return whether a client over plain TCP has closed its connection while it waited."""
+    if not isinstance(stream, trio.SocketStream) or not stream.socket.is_readable():
+        return False
+    try:
+        return not await stream.socket.recv(1, socket.MSG_PEEK)
+    except OSError:
+        return True
 
 
 async def _hand_over(
@@ -141,10 +182,11 @@ async def _hand_over(
         inner = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
         try:
             link = await send_message(sibling.socket_path, message, replayed, theirs.fileno())
+            await trio.aclose_forcefully(link)
         except BaseException:
-            await trio.aclose_forcefully(inner)
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(inner)
             raise
-    await trio.aclose_forcefully(link)
     return inner
 
 

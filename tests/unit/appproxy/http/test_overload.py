@@ -18,9 +18,9 @@ ONE, OTHER = "192.0.2.1", "198.51.100.1"
 
 
 def test_sign_lasts_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    sign, now = OverloadSign(), time.monotonic()
-    assert not sign.is_set(ONE)
+    sign, now = OverloadSign(), 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
+    assert not sign.is_set(ONE)
     sign.set()
     for age, is_set in ((0.0, True), (overload.SHED_FOR - 1, True), (overload.SHED_FOR, False)):
         monkeypatch.setattr(time, "monotonic", lambda age=age: now + age)
@@ -36,8 +36,10 @@ def test_address_gets_a_sign_of_its_own() -> None:
 def test_processes_share_the_sign() -> None:
     sign = OverloadSign()
     if not (child := os.fork()):
-        sign.set(ONE)
-        os._exit(0)
+        try:
+            sign.set(ONE)
+        finally:
+            os._exit(0)
     os.waitpid(child, 0)
     assert (sign.is_set(ONE), sign.is_set(OTHER)) == (True, False)
 
@@ -50,6 +52,10 @@ def test_refused_connections_set_the_sign() -> None:
         admitted += 1
     assert admitted == shares.max_per_address
     assert (shares.overload.is_set(ONE), shares.overload.is_set(OTHER)) == (True, False)
-    for number in range(shares.max_strangers):
-        shares.admit(f"203.0.113.{number}", lambda: None)
-    assert shares.overload.is_set(OTHER), "all places are taken"
+    for number in range(shares.max_strangers - admitted):
+        assert shares.admit(f"203.0.113.{number}", lambda: None) is not None
+    assert shares.admit(OTHER, lambda: None) is not None, "in the place of one of ONE's"
+    assert not shares.overload.is_set(OTHER)
+    while shares.admit(OTHER, lambda: None) is not None:
+        pass
+    assert shares.overload.is_set("203.0.113.99"), "all places are taken, and shared evenly"

@@ -19,6 +19,7 @@ from coder.coderd.services.network.agent_admission import (
     LONGEST_REST,
     LONGEST_WAIT,
     MOST_WAITING,
+    OF_ONE_AGENT,
     SHARE,
     SLOWEST_PACE,
     AgentAdmission,
@@ -35,7 +36,7 @@ COUNT = 1500
 
 
 async def _busy(admission: AgentAdmission) -> list[agent_admission.Arrival]:
-    return [await admission.enter() for _ in range(AT_ONCE)]
+    return [await admission.enter(object()) for _ in range(AT_ONCE)]
 
 
 def _retry_after(refusal: Unavailable) -> int:
@@ -48,7 +49,7 @@ async def test_arrivals_enter_in_order(autojump_clock: Any) -> None:
     order: list[int] = []
 
     async def arrive(number: int) -> None:
-        arrival = await admission.enter()
+        arrival = await admission.enter(object())
         order.append(number)
         await trio.sleep(0.01)
         arrival.end()
@@ -73,7 +74,7 @@ async def test_full_queue_spreads_the_others(autojump_clock: Any) -> None:
 
     async def wait() -> None:
         try:
-            arrivals.append(await admission.enter())
+            arrivals.append(await admission.enter(object()))
         except Unavailable as refusal:
             refused.append(_retry_after(refusal))
 
@@ -84,7 +85,7 @@ async def test_full_queue_spreads_the_others(autojump_clock: Any) -> None:
         room = admission.waiting
         for _ in range(300):
             with pytest.raises(Unavailable) as caught:
-                await admission.enter()
+                await admission.enter(object())
             refused.append(_retry_after(caught.value))
         assert refused == sorted(refused)
         spread = SHARE * SLOWEST_PACE * len(refused)
@@ -102,7 +103,7 @@ async def test_last_agents_rest_not_longer_than_needed(autojump_clock: Any) -> N
     async def arrive() -> None:
         while True:
             try:
-                arrival = await admission.enter()
+                arrival = await admission.enter(object())
             except Unavailable as refusal:
                 await trio.sleep(_retry_after(refusal) + rest.uniform(0, 0.3))
                 continue
@@ -124,9 +125,46 @@ async def test_queue_that_stands_still_refuses(autojump_clock: Any) -> None:
     await _busy(admission)
     began = trio.current_time()
     with pytest.raises(Unavailable):
-        await admission.enter()
+        await admission.enter(object())
     assert trio.current_time() - began == pytest.approx(LONGEST_WAIT)
     assert admission.waiting == 0
+
+
+async def test_token_checks_are_bounded(autojump_clock: Any) -> None:
+    """A slow database must not collect the tasks and descriptors of clients that have left."""
+    overload = OverloadSign()
+    admission, refused = AgentAdmission(trio.current_time, overload), list[float]()
+
+    async def check(seconds: float) -> None:
+        try:
+            async with admission.checking():
+                await trio.sleep(seconds)
+        except Unavailable:
+            refused.append(trio.current_time())
+
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        for _ in range(AT_ONCE + MOST_WAITING):
+            nursery.start_soon(check, 2 * LONGEST_WAIT)
+        await trio.testing.wait_all_tasks_blocked()
+        assert not overload.is_set("")
+        await check(0)
+        assert refused == [began]
+        assert overload.is_set("")
+    assert len(refused) == 1 + MOST_WAITING
+    assert set(refused[1:]) == {began + LONGEST_WAIT}
+    await check(0)
+    assert len(refused) == 1 + MOST_WAITING, "free again"
+
+
+async def test_one_agent_does_not_hold_all_turns() -> None:
+    admission = AgentAdmission(trio.current_time, OverloadSign())
+    arrivals = [await admission.enter("one") for _ in range(OF_ONE_AGENT)]
+    with pytest.raises(Unavailable):
+        await admission.enter("one")
+    (await admission.enter("another")).end()
+    arrivals.pop().end()
+    (await admission.enter("one")).end()
 
 
 async def test_cancelled_arrival_loses_no_slot(autojump_clock: Any) -> None:
@@ -134,7 +172,7 @@ async def test_cancelled_arrival_loses_no_slot(autojump_clock: Any) -> None:
     arrivals = await _busy(admission)
 
     async def arrive() -> None:
-        (await admission.enter()).end()
+        (await admission.enter(object())).end()
 
     for turn_comes in (False, True):
         async with trio.open_nursery() as nursery:
@@ -152,12 +190,14 @@ async def test_upgrade_is_refused_with_retry_after(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(agent_admission, "MOST_WAITING", 0)
     async with workspace_world() as view_context:
         world, path = view_context.world, "/api/v2/workspaceagents/me/rpc?version=2.10&role=agent"
+        policy = DialPolicy(world.url, proxies={})
         async with connected_agent(view_context) as agent:
+            assert await has_room(policy)
             with pytest.raises(HttpError) as caught:
                 await dial_link(world, path, token=view_context.token)
             assert (caught.value.status, caught.value.is_enveloped) == (503, True)
             assert caught.value.retry_after >= 1
-            assert not await has_room(DialPolicy(world.url)), "otherwise agents would take it for a middlebox"
+            assert not await has_room(policy), "otherwise agents would take it for a middlebox"
             with pytest.raises(HttpError) as caught:
                 await dial_link(world, path, token=str(uuid4()))
             assert caught.value.status == 401, "its token is looked at before it waits"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,12 +13,19 @@ from uuid import uuid4
 import h11
 import pytest
 import trio
+import trio.testing
 
-from coder.appproxy.http.listener import HttpServer
-from coder.coderd.services.foundation.sibling_messages import SiblingMessage, send_message, serve_messages
+from coder.appproxy.http.listener import FindOther, HttpServer, PassOn
+from coder.coderd.services.foundation.sibling_messages import TIMEOUT, SiblingMessage, send_message, serve_messages
 from coder.coderd.services.foundation.this_process import Sibling, ThisProcess, instance_id
+from coder.coderd.services.network.sibling_routes import (
+    _AT_ONCE,
+    TIMEOUT,
+    connection_handler,
+    other_finder,
+    stream_mark,
+)
 from coder.coderd.services.network.sibling_routes import _sibling_for as sibling_for
-from coder.coderd.services.network.sibling_routes import connection_handler, other_finder, stream_mark
 from coder.tailnet.relay_mesh import REPLICA_HEADER
 
 MACHINE = uuid4()
@@ -167,6 +174,82 @@ async def test_unreachable_process_leaves_request_here(tmp_path: Path) -> None:
         async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
             assert await exchange(stream, "/@app", "a") == "front 127.0.0.1 /@app a"
             assert await exchange(stream, "/one", "b") == "front 127.0.0.1 /one b"
+
+
+@contextlib.contextmanager
+def silent_process(folder: Path, process: ThisProcess) -> Iterator[socket.socket]:
+    """Give a process a sibling with the relay that takes no messages; yield its listener."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(folder / "relay.sock"))
+        listener.listen(512)
+        listener.setblocking(False)
+        relay = Sibling("relay", instance_id(MACHINE, 2), str(folder / "relay.sock"), ("relay",))
+        process.update([*process.siblings.values(), relay])
+        yield listener
+
+
+class HandedOver:
+    """A connection, and what became of it."""
+
+    def __init__(self, process: ThisProcess, finder: FindOther, path: str) -> None:
+        ours, self.client = socket.socketpair()
+        pass_on = finder(head(path), False, takes_app(head(path)))
+        assert pass_on is not None
+        self._pass_on: PassOn = pass_on
+        self._stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
+        self.result: bool | None = None
+        self.scope = trio.CancelScope()
+
+    async def run(self) -> None:
+        with self.client, self.scope:
+            self.result = await self._pass_on(self._stream, b"GET", ("192.0.2.1", 1), False)
+        if not self.result:
+            await trio.aclose_forcefully(self._stream)
+
+
+async def test_silent_process_delays_no_other(tmp_path: Path, autojump_clock: Any) -> None:
+    async with two_processes(tmp_path) as (process, _):
+        finder = other_finder(process)
+        assert finder is not None
+        with silent_process(tmp_path, process):
+            began = trio.current_time()
+            relayed = [HandedOver(process, finder, "/derp") for _ in range(_AT_ONCE + 8)]
+            async with trio.open_nursery() as nursery:
+                for connection in relayed:
+                    nursery.start_soon(connection.run)
+                await trio.testing.wait_all_tasks_blocked()
+                app = HandedOver(process, finder, "/@app")
+                await app.run()
+                assert (app.result, trio.current_time()) == (True, began)
+                assert not process.overload.is_set("")
+            assert {connection.result for connection in relayed} == {False}, "this process serves them"
+            assert trio.current_time() <= began + 2 * TIMEOUT
+            assert process.overload.is_set(""), "clients must not take it for a middlebox"
+
+
+async def test_client_that_left_is_not_handed_over(tmp_path: Path) -> None:
+    process = place_of()
+    finder = other_finder(process)
+    assert finder is not None
+    process.update([])
+    with silent_process(tmp_path, process) as listener:
+        first = [HandedOver(process, finder, "/derp") for _ in range(_AT_ONCE)]
+        last = HandedOver(process, finder, "/derp")
+        async with trio.open_nursery() as nursery:
+            for connection in first:
+                nursery.start_soon(connection.run)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(last.run)
+            await trio.testing.wait_all_tasks_blocked()
+            last.client.close()
+            for connection in first:
+                connection.scope.cancel()
+        arrived = 0
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                listener.accept()[0].close()
+                arrived += 1
+        assert (last.result, arrived) == (True, len(first))
 
 
 async def test_descriptor_that_is_no_socket_is_closed(tmp_path: Path) -> None:
