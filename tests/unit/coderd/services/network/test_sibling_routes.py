@@ -20,7 +20,6 @@ from coder.coderd.services.foundation.sibling_messages import TIMEOUT, SiblingMe
 from coder.coderd.services.foundation.this_process import Sibling, ThisProcess, instance_id
 from coder.coderd.services.network.sibling_routes import (
     _AT_ONCE,
-    TIMEOUT,
     connection_handler,
     other_finder,
     stream_mark,
