@@ -7,6 +7,7 @@ as clients do, and the rest gets 503 with `Retry-After`: seconds that spread the
 
 from __future__ import annotations
 
+import heapq
 import math
 import random
 from collections import OrderedDict
@@ -68,8 +69,8 @@ class AgentAdmission:
         self._pace = _FIRST_PACE
         "Seconds between two ends while others wait: measured."
         self._last_end: float | None = None
-        self._reserved_until = 0.0
-        "When the last agent that was sent away is expected."
+        self._expected: list[float] = []
+        "Heap of the times at which agents that were sent away come back."
         self.refused = 0
 
     @property
@@ -150,12 +151,15 @@ class AgentAdmission:
         self.refused += 1
         self._overload.set()
         now = self._monotonic()
-        self._reserved_until = max(self._reserved_until, now + self.waiting * self._pace)
-        self._reserved_until += SHARE * min(self._pace, SLOWEST_PACE)
-        seconds = math.ceil(self._reserved_until - now - EARLY)
+        while self._expected and self._expected[0] <= now:
+            heapq.heappop(self._expected)
+        # Behind those that rest, not behind all that ever did: some of them were refused again.
+        turn = SHARE * min(self._pace, SLOWEST_PACE)
+        seconds = max(math.ceil(self.waiting * self._pace + (1 + len(self._expected)) * turn - EARLY), 1)
         if seconds > LONGEST_REST:
             seconds = random.randint(LONGEST_REST // 2, LONGEST_REST)
-        return _refusal_for("Too many agents connect at once.", max(seconds, 1))
+        heapq.heappush(self._expected, now + seconds)
+        return _refusal_for("Too many agents connect at once.", seconds)
 
 
 def _refusal_for(reason: str, seconds: int) -> Unavailable:

@@ -120,6 +120,34 @@ async def test_last_agents_rest_not_longer_than_needed(autojump_clock: Any) -> N
     assert trio.current_time() - began < 1.15 * sum(served) / AT_ONCE, "1.4 if they return exactly at the first pace"
 
 
+async def test_slow_beginning_leaves_no_gap(autojump_clock: Any) -> None:
+    """While all connections are made at once, arrivals take longer; the times to return must not count with that."""
+    admission, chance = AgentAdmission(trio.current_time, OverloadSign()), random.Random(1)
+    slow, fast, slowness = 0.05, 0.02, 12.0
+    ends: list[float] = []
+    began = trio.current_time()
+
+    async def arrive(number: int) -> None:
+        await trio.sleep(chance.uniform(0, slowness / 2))
+        while True:
+            try:
+                arrival = await admission.enter(number)
+            except Unavailable as refusal:
+                await trio.sleep(_retry_after(refusal) * chance.uniform(1.0, 1.2))
+                continue
+            each = slow if trio.current_time() - began < slowness else fast
+            await trio.sleep(each * AT_ONCE)
+            arrival.end()
+            ends.append(trio.current_time() - began)
+            return
+
+    async with trio.open_nursery() as nursery:
+        for number in range(COUNT):
+            nursery.start_soon(arrive, number)
+    needed = slowness + (COUNT - slowness / slow) * fast
+    assert sorted(ends)[int(0.95 * COUNT)] < 1.1 * needed, "1.4 if those refused again return behind all others"
+
+
 async def test_queue_that_stands_still_refuses(autojump_clock: Any) -> None:
     admission = AgentAdmission(trio.current_time, OverloadSign())
     await _busy(admission)
