@@ -145,7 +145,7 @@ async def test_slow_beginning_leaves_no_gap(autojump_clock: Any) -> None:
         for number in range(COUNT):
             nursery.start_soon(arrive, number)
     needed = slowness + (COUNT - slowness / slow) * fast
-    assert sorted(ends)[int(0.95 * COUNT)] < 1.1 * needed, "1.4 if those refused again return behind all others"
+    assert sorted(ends)[int(0.95 * COUNT)] < 1.1 * needed, "1.5 if those refused again return behind all others"
 
 
 async def test_queue_that_stands_still_refuses(autojump_clock: Any) -> None:
