@@ -56,9 +56,31 @@ def _empty(descriptor: int) -> None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, and replace the content of an existing one. Raises OSError."""
+    """Write a file that only its owner can read, or replace an existing one. Raises OSError, and leaves it as it was.
+
+    Links, pipes, terminals and files in a folder that cannot be written get the content in place.
+    """
+    if not path.is_symlink() and (path.is_file() or not path.exists()):
+        temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+        try:
+            descriptor = open_private(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        except PermissionError:
+            pass
+        else:
+            _replace_by(temporary, descriptor, path, content)
+            return
     with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as out:
         out.write(content)
+
+
+def _replace_by(temporary: Path, descriptor: int, path: Path, content: bytes) -> None:
+    try:
+        with os.fdopen(descriptor, "wb") as out:
+            out.write(content)
+        replace_file(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def keep_access(replaced: Path, new: Path) -> None:

@@ -107,8 +107,12 @@ def _write_private(path: str, text: str) -> None:
     """Write a new file that only its owner can read. Raise CoderError that names the client, which exists by then."""
     try:
         descriptor = open_private(Path(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            out.write(text)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+                out.write(text)
+        except OSError:
+            Path(path).unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise CoderError(
             "wireguard_file", f"cannot write {path}", "Remove the new client and add it again with another file."

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from coder.base.atomic_file import read_lossless, write_atomically
 from coder.base.errors import CoderError
 from coder.provisionerd.terraform.provider.catalog import PROVIDER_VERSION
 
@@ -26,13 +28,18 @@ def write_mirror(folder: Path, command: Sequence[str], platform: str, versions: 
                 target = folder.resolve() / host / "coder" / "coder" / version / platform
                 target.mkdir(parents=True, exist_ok=True)
                 wrapper = target / f"terraform-provider-coder_v{version}"
-                wrapper.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
-                wrapper.chmod(0o755)
+                _keep(wrapper, f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', 0o755)
         configuration = folder.resolve() / "terraform.rc"
-        configuration.write_text(_configuration(folder.resolve()))
+        _keep(configuration, _configuration(folder.resolve()), 0o644)
     except OSError as error:
         raise CoderError("mirror", f"cannot write a mirror to {folder}", "Choose a directory of your own.") from error
     return configuration
+
+
+def _keep(path: Path, text: str, mode: int) -> None:
+    """Write a file unless it is there: other daemons use the same folder, and a full disk must not leave it empty."""
+    if not path.exists() or read_lossless(path) != text or stat.S_IMODE(path.stat().st_mode) != mode:
+        write_atomically(path, text, mode=mode)
 
 
 def _configuration(folder: Path) -> str:

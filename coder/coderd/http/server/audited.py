@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ParamSpec
 from uuid import UUID
 
+import trio
 from quart import Response, g, request
 
 from coder.api.audit.audit import AuditAction
@@ -30,6 +31,7 @@ from coder.coderd.services.audit import audit_snapshots as snapshots
 from coder.coderd.services.audit import request_events
 from coder.coderd.services.audit.audit import AuditEvent, Origin
 from coder.coderd.services.audit.audit_snapshots import AuditSnapshot, ObjectReference
+from coder.coderd.services.foundation.outages import SETTLED_WITHIN, settling_doubts, until_available
 from coder.domain.access.policy import NIL
 
 if TYPE_CHECKING:
@@ -109,7 +111,8 @@ class _Result:
 
 async def _ask(view: View[P], *args: P.args, **kwargs: P.kwargs) -> _Result:
     try:
-        answer = await view(*args, **kwargs)
+        with settling_doubts(SETTLED_WITHIN):  # a change in doubt would have no entry
+            answer = await view(*args, **kwargs)
     except Refusal as refusal:
         return _Result(refusal)
     if answer is None:
@@ -121,8 +124,22 @@ async def _record(how: Audited, before: AuditSnapshot | None, answer: Response |
     if status >= 400 and before is None and how.key:
         return  # a refusal names no object
     for declaration in await _objects(how, answer):
-        after = await _take_snapshot(how, declaration) if status < 400 and how.action != "delete" else None
+        after = None
+        if status < 400 and how.action != "delete":
+            after = await _take_after(partial(_take_snapshot, how, declaration), before)
         await _write(AuditEvent(how.kind, how.action, origin(), status, before, after, _fallback_id(how)))
+
+
+async def _take_after(
+    take: Callable[[], Awaitable[AuditSnapshot | None]], before: AuditSnapshot | None
+) -> AuditSnapshot | None:
+    """Return the object's state after the change, `before` when it cannot be read: the entry then has no difference."""
+    with trio.move_on_after(SETTLED_WITHIN):
+        try:
+            return await until_available(take)
+        except Exception as error:
+            context().log.error("an object could not be read after its change", error=error)
+    return before
 
 
 async def _write(event: AuditEvent) -> None:
@@ -215,11 +232,8 @@ def _around_declaring(view: View[P], how: Audited) -> View[P]:
         declaration: _About | None = g.get("about")
         if declaration is not None:
             removed = status >= 400 or declaration.action == "delete"
-            after = (
-                None
-                if removed
-                else await snapshots.snapshot_of_object(context(), how.kind, declaration.key, declaration.name)
-            )
+            take = partial(snapshots.snapshot_of_object, context(), how.kind, declaration.key, declaration.name)
+            after = None if removed else await _take_after(take, declaration.before)
             actor = origin()
             actor = actor if declaration.by is None else replace(actor, user_id=declaration.by)
             event = AuditEvent(how.kind, declaration.action, actor, status, declaration.before, after)

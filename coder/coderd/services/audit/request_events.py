@@ -15,10 +15,12 @@ from uuid import UUID
 from coder.base.json_types import Json, as_text
 from coder.coderd.services.audit import audit
 from coder.coderd.services.audit.audit import AuditEvent
+from coder.coderd.services.foundation.outages import SETTLED_WITHIN, run_once, settling_doubts, until_available
 from coder.coderd.services.notifications import notifications
 from coder.coderd.services.notifications.notifications import Notification, NotificationSite
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import AuditSnapshot
+from coder.coderd.store.engine.errors import DatabaseAwayError
 from coder.coderd.store.notifications import notifications as notification_store
 from coder.coderd.store.people import system_users
 from coder.coderd.store.templates import system_templates
@@ -34,8 +36,21 @@ _TEMPLATE_ADMINS = ("owner", "template-admin")
 
 
 async def record_event(ctx: Context, event: AuditEvent) -> None:
-    """Write the entry and queue notifications."""
-    await ctx.db.run(_record_event, event, notifications.site_of(ctx), ctx.clock.now())
+    """Write the entry and queue notifications, once. During an outage of the database they are written afterwards."""
+    site, now = notifications.site_of(ctx), ctx.clock.now()
+
+    async def write() -> None:
+        await until_available(run_once, ctx.db, _record_event, event, site, now)
+
+    try:
+        with settling_doubts(SETTLED_WITHIN):
+            await ctx.db.run(_record_event, event, site, now)
+    except DatabaseAwayError as error:
+        if error.in_doubt:
+            raise
+        target = event.snapshot.id if event.snapshot is not None else event.resource_id
+        what = f"audit entry: {event.action} {event.kind} {target} by {event.origin.user_id}"
+        await ctx.services.deferred_work.enqueue(what, write)
 
 
 async def _record_event(tx: Tx, event: AuditEvent, site: NotificationSite, now: datetime) -> None:

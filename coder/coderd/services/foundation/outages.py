@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import trio
 
 from coder.base.retry import Backoff
-from coder.coderd.store.engine.database import TransactionId, fate_of, transaction_id
+from coder.coderd.store.engine.database import TransactionId, fate_of, settling_doubts, transaction_id
 from coder.coderd.store.engine.errors import DatabaseAwayError, OutcomeUnknownError
 
 if TYPE_CHECKING:
@@ -18,6 +18,10 @@ T = TypeVar("T")
 P = ParamSpec("P")
 FIRST_REST, LONGEST_REST = 0.1, 2.0
 """Seconds between tries."""
+SETTLED_WITHIN = 20.0
+"""Seconds, our own value, that an audited request waits to learn what became of its change: longer than a restart of a
+database, shorter than a proxy's patience."""
+__all__ = ["SETTLED_WITHIN", "run_once", "settling_doubts", "until_available"]
 
 
 async def until_available(fn: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:

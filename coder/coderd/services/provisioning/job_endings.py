@@ -15,7 +15,7 @@ from coder.base.log import get_logger
 from coder.coderd.services.access.token_masking import mask_build_tokens
 from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.daemon_calls import find_zero_byte, require_own_job
-from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers
+from coder.coderd.services.provisioning.job_handlers import AfterCommit, JobHandlers, nothing_follows
 from coder.coderd.services.provisioning.job_logs import append_logs
 from coder.coderd.services.provisioning.jobs import notify_job_change
 from coder.coderd.services.provisioning.resources import BadResultError
@@ -51,16 +51,16 @@ _log = get_logger("jobs")
 async def fail_job(ctx: Context, worker: Worker, request: provisionerd_pb2.FailedJob) -> None:
     """End a job that its daemon reports as failed."""
     try:
-        job = await ctx.db.run(_fail, ctx.services.api.job_handlers, worker, request, ctx.clock.now())
+        follow_up = await ctx.db.run(_fail, ctx.services.api.job_handlers, worker, request, ctx.clock.now())
     except Invalid:
         await ctx.db.run(_keep_late_state, worker, request.job_id, bytes(request.workspace_build.state))
         raise
-    await ctx.services.api.job_handlers.of(job).ended(job.id, worker)
+    follow_up()
 
 
 async def _fail(
     tx: Tx, handlers: JobHandlers, worker: Worker, request: provisionerd_pb2.FailedJob, now: datetime
-) -> JobRow:
+) -> AfterCommit:
     job = await require_own_job(tx, worker, request.job_id)
     code = clean_text(request.error_code) or error_code(request.error)
     # A canceled job may end without an error: then it is `canceled`, not `failed`.
@@ -71,13 +71,13 @@ async def _fail(
         await job_store.insert_logs(tx, job.id, [last])
     await end_with_error(tx, job, request.error or fallback, code, now)
     await handlers.of(job).fail(tx, job, request, now)
-    return job
+    return await handlers.of(job).ended(tx, job.id, worker)
 
 
 async def complete_job(ctx: Context, worker: Worker, request: provisionerd_pb2.CompletedJob) -> None:
     """End a job that its daemon completed. A result that cannot be stored fails the job and keeps its state."""
     try:
-        handler = await ctx.db.run(_complete, ctx.services.api.job_handlers, worker, request, ctx.clock.now())
+        follow_up = await ctx.db.run(_complete, ctx.services.api.job_handlers, worker, request, ctx.clock.now())
     except Invalid:
         await ctx.db.run(_keep_late_state, worker, request.job_id, bytes(request.workspace_build.state))
         raise
@@ -91,12 +91,12 @@ async def complete_job(ctx: Context, worker: Worker, request: provisionerd_pb2.C
             failed.workspace_build.timings.extend(request.workspace_build.timings)
         await fail_job(ctx, worker, failed)
         return
-    await handler.ended(UUID(request.job_id), worker, request)
+    follow_up()
 
 
 async def _complete(
     tx: Tx, handlers: JobHandlers, worker: Worker, request: provisionerd_pb2.CompletedJob, now: datetime
-) -> JobHandler:
+) -> AfterCommit:
     job = await require_own_job(tx, worker, request.job_id)
     handler = handlers.of(job)
     if request.WhichOneof("type") != handler.result:
@@ -106,7 +106,7 @@ async def _complete(
     error = await handler.complete(tx, worker, job, request, now)
     await job_store.update_job(tx, job.id, completed_at=now, updated_at=now, error=shortened_error(error))
     await notify_job_change(tx, job)
-    return handler
+    return await handler.ended(tx, job.id, worker, request)
 
 
 async def _keep_late_state(tx: Tx, worker: Worker, job_id: str, state: bytes) -> None:
@@ -142,20 +142,17 @@ async def end_with_error(tx: Tx, job: JobRow, error: str, code: str, now: dateti
 
 async def abandon_job(ctx: Context, job_id: UUID, error: str) -> None:
     """Fail a job that its daemon never received or cannot finish, unless the job already ended."""
-    handlers = ctx.services.api.job_handlers
-    job = await ctx.db.run(_abandon, handlers, job_id, error, ctx.clock.now())
-    if job is not None:
-        await handlers.of(job).ended(job.id)
+    follow_up = await ctx.db.run(_abandon, ctx.services.api.job_handlers, job_id, error, ctx.clock.now())
+    follow_up()
 
 
-async def _abandon(tx: Tx, handlers: JobHandlers, job_id: UUID, error: str, now: datetime) -> JobRow | None:
-    """Return the job, even if it already ended; None when there is none."""
+async def _abandon(tx: Tx, handlers: JobHandlers, job_id: UUID, error: str, now: datetime) -> AfterCommit:
     job = await system_jobs.get_job(tx, job_id, lock=True)
     if job is None or job.completed_at is not None:
-        return job
+        return nothing_follows
     await end_with_error(tx, job, error, error_code(error), now)
     await handlers.of(job).fail(tx, job, None, now)
-    return job
+    return await handlers.of(job).ended(tx, job.id)
 
 
 async def end_lost_jobs(ctx: Context, worker: Worker, current: Callable[[], UUID | None] = lambda: None) -> None:

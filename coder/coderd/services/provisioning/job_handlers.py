@@ -7,7 +7,7 @@ This package queues jobs and answers daemons. The contents and results of builds
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
@@ -19,6 +19,14 @@ from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
+
+
+AfterCommit = Callable[[], None]
+"""Does what follows a transaction in this process. It is left out when the answer to the commit is lost."""
+
+
+def nothing_follows() -> None:
+    """`AfterCommit` that does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +61,15 @@ class JobHandler(Protocol):
         """Store the effects of a failed job; without a request, no daemon reported its end."""
 
     async def ended(
-        self, job_id: UUID, worker: Worker | None = None, completed: provisionerd_pb2.CompletedJob | None = None
-    ) -> None:
-        """Follow up on a job's end, after its transaction. `worker` is set when it reported the end itself."""
+        self,
+        tx: Tx,
+        job_id: UUID,
+        worker: Worker | None = None,
+        completed: provisionerd_pb2.CompletedJob | None = None,
+    ) -> AfterCommit:
+        """Follow up on a job's end: what must not be lost in its transaction, and the rest in the returned function.
+        `worker` is set when it reported the end itself."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from coder.coderd.services.foundation.isolated_items import process_items
 from coder.coderd.services.provisioning.job_endings import end_with_error
-from coder.coderd.services.provisioning.job_handlers import JobHandlers
+from coder.coderd.services.provisioning.job_handlers import AfterCommit, JobHandlers
 from coder.coderd.services.provisioning.job_logs import append_logs
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import provisioners as daemon_store
@@ -99,10 +99,11 @@ async def reap(ctx: Context, excused: timedelta = timedelta()) -> list[JobRow]:
     silent = await ctx.db.read(job_store.list_silent_jobs, now - HUNG_AFTER - excused, now - PENDING_AFTER - excused)
 
     async def fail(job_id: UUID) -> JobRow | None:
-        job = await ctx.db.run(_reap, handlers, job_id, now, excused)
-        if job is not None:
-            # The same follows as for a build whose daemon reported its end.
-            await handlers.of(job).ended(job.id)
+        reaped = await ctx.db.run(_reap, handlers, job_id, now, excused)
+        if reaped is None:
+            return None
+        job, follow_up = reaped
+        follow_up()
         return job
 
     return await process_items(
@@ -115,7 +116,9 @@ async def reap(ctx: Context, excused: timedelta = timedelta()) -> list[JobRow]:
     )
 
 
-async def _reap(tx: Tx, handlers: JobHandlers, job_id: UUID, now: datetime, excused: timedelta) -> JobRow | None:
+async def _reap(
+    tx: Tx, handlers: JobHandlers, job_id: UUID, now: datetime, excused: timedelta
+) -> tuple[JobRow, AfterCommit] | None:
     """Fail a silent job; None when another transaction has locked it, or its daemon reported meanwhile."""
     since, pending_since = now - HUNG_AFTER - excused, now - PENDING_AFTER - excused
     job = await job_store.lock_silent_job(tx, job_id, since, pending_since)
@@ -128,4 +131,5 @@ async def _reap(tx: Tx, handlers: JobHandlers, job_id: UUID, now: datetime, excu
     await append_logs(tx, job, [JobLogLine(now, "provisioner_daemon", "error", "", output) for output in outputs])
     await end_with_error(tx, job, reap_error(kind), "", now)
     await handlers.of(job).fail(tx, job, None, now)
-    return job
+    # The same follows as for a build whose daemon reported its end.
+    return job, await handlers.of(job).ended(tx, job.id)

@@ -18,6 +18,7 @@ from coder.api.workspaces.workspace_inventory import WorkspaceInventory
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, template_resource
 from coder.coderd.services.provisioning.job_endings import end_with_error
+from coder.coderd.services.provisioning.job_handlers import AfterCommit
 from coder.coderd.services.provisioning.jobs import cancel_job, match_provisioners, notify_job_change
 from coder.coderd.services.workspaces.builds import build_events
 from coder.coderd.services.workspaces.builds.build_metrics import counted
@@ -61,9 +62,11 @@ async def abandon(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
     require_abandonable(subject, workspace)
     request = BuildRequest("delete", subject.user_id, orphan=True, ephemeral=frozenset())
     with counted(ctx, request) as count:
-        inventory, job = await ctx.db.run(_abandon, subject, request, workspace_id, rules_of(ctx), ctx.clock.now())
+        inventory, job, follow_up = await ctx.db.run(
+            _abandon, ctx, subject, request, workspace_id, rules_of(ctx), ctx.clock.now()
+        )
         count(job.provisioner)
-    await build_events.record_build_end(ctx, job.id)
+    follow_up()
     return inventory
 
 
@@ -81,9 +84,15 @@ async def _confirm(tx: Tx, subject: Subject, workspace_id: UUID) -> WorkspaceInv
 
 
 async def _abandon(
-    tx: Tx, subject: Subject, request: BuildRequest, workspace_id: UUID, rules: BuildRules, now: datetime
-) -> tuple[WorkspaceInventory, JobRow]:
-    """Return the resources that may remain, and the job of the build that deleted the workspace."""
+    tx: Tx,
+    ctx: Context,
+    subject: Subject,
+    request: BuildRequest,
+    workspace_id: UUID,
+    rules: BuildRules,
+    now: datetime,
+) -> tuple[WorkspaceInventory, JobRow, AfterCommit]:
+    """Return the resources that may remain, the job of the build that deleted the workspace, and what follows it."""
     workspace = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
     require_abandonable(subject, workspace)
     template = await system_templates.get_template(tx, workspace.template_id)
@@ -104,7 +113,7 @@ async def _abandon(
     # In the transaction that queued it: no daemon ever acquires the job.
     await job_store.update_job(tx, job.id, started_at=now, completed_at=now, updated_at=now)
     await notify_job_change(tx, job)
-    return inventory, job
+    return inventory, job, await build_events.record_build_end(ctx, tx, job.id)
 
 
 async def _end_last(tx: Tx, last: BuildRow, rules: BuildRules, now: datetime, *, manages: bool) -> None:

@@ -105,9 +105,7 @@ def read_backup(source: Path, into: Path) -> Manifest:
             if head is None or dump is None:
                 raise KeyError
             manifest = Manifest(**json.loads(head.read(_CHUNK)))
-            with _private(into) as file:
-                while chunk := dump.read(_CHUNK):
-                    file.write(chunk)
+            _copy_dump(source, dump, into)
     except (tarfile.TarError, KeyError, ValueError, TypeError, EOFError):
         # Without the cause: the library lists what each of its formats expects.
         hint = "Use another file of `coder server backup`."
@@ -127,6 +125,24 @@ def read_backup(source: Path, into: Path) -> Manifest:
             "Restore it with that release.",
         )
     return manifest
+
+
+def _copy_dump(source: Path, dump: IO[bytes], into: Path) -> None:
+    """Copy the database's part of a backup. Raises CoderError, and tarfile's errors for a damaged one."""
+
+    def piece() -> bytes:
+        try:
+            return dump.read(_CHUNK)
+        except OSError as error:
+            raise CoderError("bad_backup", f"cannot read {source}") from error
+
+    try:
+        with _private(into) as file:
+            while chunk := piece():
+                file.write(chunk)
+    except OSError as error:
+        hint = "Free some space, or choose another directory by TMPDIR."
+        raise CoderError("no_file", f"cannot unpack the backup to {into.parent}", hint) from error
 
 
 async def load_backup(url: str, dump: Path, manifest: Manifest, programs: Programs) -> None:

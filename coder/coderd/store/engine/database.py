@@ -13,7 +13,8 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeAlias, TypeVar
@@ -45,6 +46,9 @@ Tx: TypeAlias = AsyncConnection
 _log = get_logger("database")
 _RETRYABLE = {"40001", "40P01"}  # serialization_failure, deadlock_detected
 _RUN_TRIES = 5
+_ASK_AGAIN = 0.2
+"""Seconds between two questions what became of a transaction."""
+_patience: ContextVar[float] = ContextVar("settling_doubts", default=0.0)
 _SETTINGS = {"jit": "off", "plan_cache_mode": "force_generic_plan"}
 """Settings of every session. Generic plans: our lookups are by key, and planning the list of workspaces costs more than
 running it."""
@@ -213,15 +217,20 @@ class Database:
         """Run one transaction: commit when `fn(tx, …)` returns, roll back when it raises or the caller is cancelled.
 
         A deadlock or a serialization failure runs `fn` again, so it must not keep state outside `tx`. Raises
-        DatabaseAwayError; `in_doubt` tells whether the commit may have taken effect.
+        DatabaseAwayError; `in_doubt` tells whether the commit may have taken effect. Within `settling_doubts` it waits
+        for the database to tell.
         """
         progress = _Progress()
+        patience, results = _patience.get(), list[tuple[T, TransactionId]]()
 
         async def unit() -> T:
             progress.commits = wrote_identity = False
+            results.clear()
             try:
                 async with self._engine.begin() as tx:
                     result = await fn(tx, *args, **kwargs)
+                    if patience:
+                        results.append((result, await transaction_id(tx)))
                     wrote_identity = take_mark(tx.sync_connection)
                     progress.commits = True
                     extend()
@@ -229,7 +238,29 @@ class Database:
                 self.identity_generation += wrote_identity
             return result
 
-        return await self._cross(fn, unit, progress)
+        try:
+            return await self._cross(fn, unit, progress)
+        except DatabaseAwayError as error:
+            if not error.in_doubt or not results:
+                raise
+            fate = await self._settle(results[0][1], patience)
+            if fate == "committed":
+                return results[0][0]
+            if fate == "aborted":
+                raise DatabaseAwayError(error.reason) from None
+            raise
+
+    async def _settle(self, known: TransactionId, seconds: float) -> Fate:
+        """Return what became of a transaction; unknown when the database does not tell in time."""
+        with trio.move_on_after(seconds):
+            while True:
+                fate: Fate = "in progress"
+                with contextlib.suppress(DatabaseAwayError):
+                    fate = await self.read(fate_of, known)
+                if fate != "in progress":
+                    return fate
+                await trio.sleep(_ASK_AGAIN)
+        return "unknown"
 
     @property
     def is_listening(self) -> bool:
@@ -309,6 +340,19 @@ async def let_others_run() -> None:
     await asyncio.sleep(0)
 
 
+@contextlib.contextmanager
+def settling_doubts(seconds: float) -> Iterator[None]:
+    """When the answer to a commit is lost within the block, wait so long for the database to tell what became of it.
+
+    It costs each transaction a statement.
+    """
+    token = _patience.set(seconds)
+    try:
+        yield
+    finally:
+        _patience.reset(token)
+
+
 class _Progress:
     """How far a unit of work has come."""
 
@@ -360,14 +404,15 @@ Fate: TypeAlias = Literal["committed", "aborted", "in progress", "unknown"]
 
 _NOT_ASSIGNED = "22023"
 """SQLSTATE of a transaction id that the server has not assigned yet."""
-_ID = text("SELECT pg_current_xact_id()::text, pg_postmaster_start_time(), now()")
+_ID = text("SELECT pg_current_xact_id_if_assigned()::text, pg_postmaster_start_time(), now()")
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionId:
     """Id of a transaction, and the server that assigned it."""
 
-    number: str
+    number: str | None
+    """None for a transaction that has written no row."""
     server_started: datetime
     began: datetime
 
@@ -386,6 +431,8 @@ async def fate_of(tx: Tx, known: TransactionId) -> Fate:
     Unknown: the server has removed the status or refuses to tell it, or another server took over and has assigned the
     same id again, which a standby does that had not received the transaction.
     """
+    if known.number is None:
+        return "aborted"  # it may be repeated: at most it has notified
     query = text(
         "SELECT CASE WHEN pg_is_in_recovery() THEN 'in progress'"
         " ELSE pg_xact_status(CAST(CAST(:id AS text) AS xid8)) END, pg_postmaster_start_time()"

@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO, cast
 
 import pytest
 
@@ -74,6 +75,32 @@ def test_every_writer_of_secrets_is_private(writer: str, exists: bool, tmp_path:
         path.chmod(0o644)
     WRITERS[writer](path)
     assert (stat.S_IMODE(path.stat().st_mode), b"x" in path.read_bytes()) == (0o600, False)
+
+
+def full_disk(descriptor: int, mode: str) -> IO[bytes]:
+    os.close(descriptor)
+    return cast("IO[bytes]", Path("/dev/full").open(mode))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full")
+@pytest.mark.parametrize("exists", [False, True])
+def test_full_disk_keeps_previous_content(exists: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "terraform.tfstate"
+    if exists:
+        path.write_text("the only copy")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdopen", full_disk)
+        with pytest.raises(OSError, match="No space"):
+            write_private(path, b"new")
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == (
+        {"terraform.tfstate": "the only copy"} if exists else {}
+    )
+
+
+def test_private_content_goes_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "state")
+    write_private(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "state").read_text() == "new"
 
 
 def test_foreign_file_keeps_its_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

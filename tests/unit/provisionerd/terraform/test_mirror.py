@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,22 @@ from tests.kit.provisioners.terraform_recordings import TERRAFORM
 def test_direct_call_explains_purpose() -> None:
     with pytest.raises(CoderError, match="started by terraform"):
         serve_plugin({})
+
+
+def test_mirror_in_use_is_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another daemon of the folder runs, and the disk is full meanwhile."""
+    write_mirror(tmp_path, ["coder"], "linux_amd64")
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refuse)
+        write_mirror(tmp_path, ["coder"], "linux_amd64")
+        with pytest.raises(CoderError, match="cannot write a mirror"):
+            write_mirror(tmp_path, ["coder", "--new"], "linux_amd64")
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def refuse(*_arguments: Any, **_named: Any) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_stock_terraform_uses_the_mirror(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import io
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.coderd.services.provisioning.connected_daemon import Worker
-from coder.coderd.services.provisioning.job_handlers import JobUpdate
+from coder.coderd.services.provisioning.job_handlers import AfterCommit, JobUpdate, nothing_follows
 from coder.coderd.services.provisioning.resources import insert_resources
 from coder.coderd.services.templates.imports import import_messages, import_results
 from coder.coderd.store.provisioning.jobs import JobRow
@@ -52,10 +53,15 @@ class ImportJobs:
         pass  # the version shows its job's error, and keeps the results of parsing
 
     async def ended(
-        self, job_id: UUID, worker: Worker | None = None, completed: provisionerd_pb2.CompletedJob | None = None
-    ) -> None:
-        if worker is not None:
-            self._files.forget(worker)
+        self,
+        tx: Tx,
+        job_id: UUID,
+        worker: Worker | None = None,
+        completed: provisionerd_pb2.CompletedJob | None = None,
+    ) -> AfterCommit:
+        if worker is None:
+            return nothing_follows
+        return partial(self._files.forget, worker)
 
 
 class DryRunJobs:
@@ -83,6 +89,10 @@ class DryRunJobs:
         pass  # the job has the error
 
     async def ended(
-        self, job_id: UUID, worker: Worker | None = None, completed: provisionerd_pb2.CompletedJob | None = None
-    ) -> None:
-        pass  # the initiator follows the job
+        self,
+        tx: Tx,
+        job_id: UUID,
+        worker: Worker | None = None,
+        completed: provisionerd_pb2.CompletedJob | None = None,
+    ) -> AfterCommit:
+        return nothing_follows  # the initiator follows the job

@@ -1,13 +1,14 @@
 """Events after a build's job ended: an audit entry, notifications and metrics.
 
-They are written in a transaction of their own, after the result of the build was committed. Events of requests are in
-`services/audit/request_events.py`.
+They are written in the transaction that ends the job: a lost answer to its commit, or a server that is killed after it,
+loses none. Events of requests are in `services/audit/request_events.py`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -16,9 +17,11 @@ from coder.coderd.services.audit.audit import AuditEvent, Origin
 from coder.coderd.services.notifications import notifications, prebuild_notifications, task_notifications
 from coder.coderd.services.notifications.notifications import Notification, NotificationSite
 from coder.coderd.services.notifications.prebuild_notifications import ReplacedPaths
+from coder.coderd.services.provisioning.job_handlers import AfterCommit, nothing_follows
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import AuditSnapshot, BuildFacts
+from coder.coderd.store.engine.availability import DRIVER_ERRORS, means_temporary
 from coder.coderd.store.notifications import notifications as notification_store
 from coder.coderd.store.people import system_organizations, system_users
 from coder.coderd.store.provisioning import system_jobs
@@ -35,14 +38,18 @@ if TYPE_CHECKING:
 _AUTOMATIC_REASONS = frozenset({"autostart", "autostop", "dormancy", "autodelete", "task_auto_pause"})
 
 
-async def record_build_end(ctx: Context, job_id: UUID, replaced: ReplacedPaths | None = None) -> None:
-    """Record the end of a build's job, successful or not. Never raises: the build itself is complete."""
+async def record_build_end(ctx: Context, tx: Tx, job_id: UUID, replaced: ReplacedPaths | None = None) -> AfterCommit:
+    """Record the end of a build's job, successful or not. Raises only what repeats the transaction: the build itself is
+    complete."""
     try:
-        ended = await ctx.db.run(_record_build_end, job_id, notifications.site_of(ctx), ctx.clock.now(), replaced or {})
-        if ended is not None:
-            _count_build(ctx.services.metrics, ended)
+        async with tx.begin_nested():  # what fails in it undoes nothing else
+            ended = await _record_build_end(tx, job_id, notifications.site_of(ctx), ctx.clock.now(), replaced or {})
     except Exception as error:
+        if isinstance(error, DRIVER_ERRORS) and means_temporary(error):
+            raise
         ctx.log.error("the events of a build's end could not be recorded", job=job_id, error=error)
+        return nothing_follows
+    return nothing_follows if ended is None else partial(_count_build, ctx.services.metrics, ended)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.coderd.services.provisioning.connected_daemon import Worker
-from coder.coderd.services.provisioning.job_handlers import JobUpdate
+from coder.coderd.services.provisioning.job_handlers import AfterCommit, JobUpdate
 from coder.coderd.services.workspaces.builds import build_description, build_events, build_results
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.rpc.proto import provisionerd_pb2
@@ -51,9 +51,13 @@ class BuildJobs:
             await build_results.insert_timings(tx, job, request.workspace_build.timings)
 
     async def ended(
-        self, job_id: UUID, worker: Worker | None = None, completed: provisionerd_pb2.CompletedJob | None = None
-    ) -> None:
+        self,
+        tx: Tx,
+        job_id: UUID,
+        worker: Worker | None = None,
+        completed: provisionerd_pb2.CompletedJob | None = None,
+    ) -> AfterCommit:
         replaced = completed.workspace_build.resource_replacements if completed is not None else ()
-        await build_events.record_build_end(
-            self._ctx, job_id, {replacement.resource: list(replacement.paths) for replacement in replaced}
+        return await build_events.record_build_end(
+            self._ctx, tx, job_id, {replacement.resource: list(replacement.paths) for replacement in replaced}
         )

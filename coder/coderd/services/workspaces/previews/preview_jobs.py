@@ -15,7 +15,7 @@ from coder.api.base.refusals import Invalid
 from coder.base.json_types import Json, as_list, as_object, as_text
 from coder.coderd.services.access.token_masking import mask_build_tokens
 from coder.coderd.services.provisioning.connected_daemon import Worker
-from coder.coderd.services.provisioning.job_handlers import JobUpdate
+from coder.coderd.services.provisioning.job_handlers import AfterCommit, JobUpdate, nothing_follows
 from coder.coderd.services.provisioning.jobs import cancel_job
 from coder.coderd.services.provisioning.new_jobs import wake_daemons
 from coder.coderd.services.templates.imports.import_messages import variable_values
@@ -68,9 +68,14 @@ class PreviewJobs:
         pass  # the job has the error
 
     async def ended(
-        self, job_id: UUID, worker: Worker | None = None, completed: provisionerd_pb2.CompletedJob | None = None
-    ) -> None:
-        await self._ctx.db.run(_wake_for_next)
+        self,
+        tx: Tx,
+        job_id: UUID,
+        worker: Worker | None = None,
+        completed: provisionerd_pb2.CompletedJob | None = None,
+    ) -> AfterCommit:
+        await _wake_for_next(tx)
+        return nothing_follows
 
 
 async def _wake_for_next(tx: Tx) -> None:

@@ -13,15 +13,19 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from coder.coderd.http.server.audit_rules import LOGIN
 from coder.coderd.http.server.quart_fixes import BoundedHTTPConnection
-from coder.coderd.services.audit import request_events
+from coder.coderd.services.audit import audit_snapshots, request_events
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
 from coder.coderd.store.audit.audit import NAMED, TRACKED
+from coder.coderd.store.engine.availability import DatabaseAwayError
+from coder.coderd.store.engine.database import Database
+from coder.rpc.errors import UNAVAILABLE, RpcError
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents.scripted_agent import connected_agent
 from tests.kit.agents.scripted_agent import workspace_world as agent_world
 from tests.kit.api.api_description import check
 from tests.kit.api.costly_requests import routes
 from tests.kit.paths import DATA
+from tests.kit.provisioners.scripted_provisioner import FakeDaemon
 from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspaces import build, new_workspace, workspace_world
 
@@ -259,6 +263,69 @@ async def test_workspaces_templates_and_builds() -> None:
         assert longer["diff"]["ttl_ms"] == {"old": 3_600_000, "new": 7_200_000, "secret": False} and same["diff"] == {}
         assert created["organization"]["name"] == "coder" and created["is_deleted"]
         assert len(await entries(world, "build_reason:cli")) == 1
+
+
+async def test_build_end_in_doubt_has_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The daemon repeats its report, and the job has ended already."""
+    lost, refused, repeated = list[str](), list[str](), trio.Event()
+    plain_run, plain_call = Database.run, FakeDaemon.call
+
+    async def run(database: Database, fn: Any, *arguments: Any, **named: Any) -> Any:
+        result = await plain_run(database, fn, *arguments, **named)
+        if fn.__name__ == "_complete" and not lost:
+            lost.append(fn.__module__)
+            raise DatabaseAwayError(ConnectionResetError(), in_doubt=True)
+        return result
+
+    async def call(daemon: FakeDaemon, name: str, request: Any, *rest: Any) -> Any:
+        try:
+            return await plain_call(daemon, name, request, *rest)
+        except RpcError as error:
+            assert error.number == UNAVAILABLE
+        with pytest.raises(RpcError) as caught:
+            await plain_call(daemon, name, request, *rest)
+        refused.append(caught.value.text)
+        repeated.set()
+        return None
+
+    async with workspace_world() as (world, _):
+        monkeypatch.setattr(Database, "run", run)
+        monkeypatch.setattr(FakeDaemon, "call", call)
+        await new_workspace(world)
+        with trio.fail_after(60):
+            await repeated.wait()
+        assert len(lost) == 1 and refused == ["job already completed"]
+        found = [entry["action"] for entry in await entries(world, "resource_type:workspace_build")]
+        assert found == ["start"]
+
+
+async def test_entry_follows_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database does not answer while the changed object is read, and while the entry is written."""
+    failed: list[str] = []
+    plain_run, plain_take = Database.run, audit_snapshots.take_snapshot
+
+    async def run(database: Database, fn: Any, *arguments: Any, **named: Any) -> Any:
+        if fn.__name__ == "_record_event" and "entry" not in failed:
+            failed.append("entry")
+            raise DatabaseAwayError(ConnectionRefusedError())
+        return await plain_run(database, fn, *arguments, **named)
+
+    async def take_snapshot(*arguments: Any) -> Any:
+        snapshot = await plain_take(*arguments)
+        if snapshot is not None and snapshot.state.get("name") == "Renamed" and "object" not in failed:
+            failed.append("object")
+            raise DatabaseAwayError(ConnectionRefusedError())
+        return snapshot
+
+    async with running_coderd(first_user=True) as world:
+        monkeypatch.setattr(Database, "run", run)
+        monkeypatch.setattr(audit_snapshots, "take_snapshot", take_snapshot)
+        answer = await world.put("/api/v2/users/me/profile", {"username": "renamed", "name": "Renamed"})
+        assert answer.status_code == 200
+        await world.ctx.services.deferred_work.wait_until_done()
+        (entry,) = await entries(world, "resource_type:user action:write")
+        assert entry["diff"]["name"]["new"] == "Renamed"
+    assert failed == ["object", "entry"]
 
 
 async def test_connections_of_an_agent() -> None:

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from coder.coderd.services.foundation.outages import run_once
+from coder.coderd.services.foundation.outages import run_once, settling_doubts
 from coder.coderd.store.engine.database import TransactionId, Tx, fate_of, open_database, transaction_id
-from coder.coderd.store.engine.errors import OutcomeUnknownError
+from coder.coderd.store.engine.errors import DatabaseAwayError, OutcomeUnknownError
 from tests.kit.server.postgres_server import fresh_database
 from tests.kit.stand_ins.postgres_proxy import (
     COMMIT,
@@ -53,6 +53,34 @@ async def test_work_in_doubt_is_done_once(moment: Moment) -> None:
         assert await database.read(numbers) == [0, 1]
 
 
+async def test_settled_doubts_reach_caller() -> None:
+    """A commit that was lost is an ordinary outage, one whose answer was lost a success."""
+    async with (
+        fresh_database(migrated=False) as url,
+        hostile_postgres(url) as proxy,
+        open_database(proxy.url) as database,
+    ):
+        await database.run(make_table)
+        with settling_doubts(60):
+            proxy.inject(Fault(COMMIT, Moment.ANSWER, reset))
+            assert await database.run(insert, 1) == -1
+            proxy.inject(Fault(COMMIT, Moment.STATEMENT, reset))
+            with pytest.raises(DatabaseAwayError) as caught:
+                await database.run(insert, 2)
+            assert not caught.value.in_doubt
+            proxy.inject(lost_then_refused("42501", lasting=True))
+            with pytest.raises(DatabaseAwayError) as caught:
+                await database.run(insert, 3)
+            assert caught.value.in_doubt
+        with settling_doubts(0.01):
+            proxy.inject(lost_then_refused("57014", lasting=True))
+            with pytest.raises(DatabaseAwayError) as caught:
+                await database.run(insert, 4)
+            assert caught.value.in_doubt
+        proxy.next = None
+        assert await database.read(numbers) == [1, 3, 4]
+
+
 def lost_then_refused(sqlstate: str, *, lasting: bool) -> Fault:
     """Return a fault: the answer to the commit is lost, and its status refused."""
 
@@ -93,9 +121,16 @@ async def test_cancelled_status_is_read_again() -> None:
 
 async def test_fates_of_transactions() -> None:
     async with fresh_database(migrated=False) as url, open_database(url) as database:
-        known = await database.run(transaction_id)
+        await database.run(make_table)
+
+        async def write(tx: Tx) -> TransactionId:
+            await insert(tx, 1)
+            return await transaction_id(tx)
+
+        known = await database.run(write)
 
         async def fail(tx: Tx) -> None:
+            await insert(tx, 2)
             aborted.append(await transaction_id(tx))
             raise LookupError
 
@@ -108,10 +143,11 @@ async def test_fates_of_transactions() -> None:
         fates = {
             "committed": known,
             "aborted": aborted[0],
-            "not assigned, after a failover": replace(standby, number=str(int(known.number) + 10**6)),
+            "not assigned, after a failover": replace(standby, number=str(int(known.number or 0) + 10**6)),
             "assigned again by a standby": standby,
             "of the same server, restarted": restarted,
             "too old": replace(known, number="0"),
+            "without a row": await database.run(transaction_id),
         }
         assert {name: await database.read(fate_of, each) for name, each in fates.items()} == {
             "committed": "committed",
@@ -120,4 +156,5 @@ async def test_fates_of_transactions() -> None:
             "assigned again by a standby": "unknown",
             "of the same server, restarted": "committed",
             "too old": "unknown",
+            "without a row": "aborted",
         }

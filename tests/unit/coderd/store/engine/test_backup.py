@@ -111,6 +111,24 @@ def every_damage(file: Path) -> list[bytes]:
     return results
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full")
+def test_full_disk_is_no_damaged_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The backup is unpacked to another disk than its own."""
+    dump, file = tmp_path / "dump", tmp_path / "backup"
+    dump.write_bytes(b"d" * 100_000)
+    valid = backup.Manifest(1, "v1", known_revisions()[0], "", backup._sha256(dump), {"users": 1})
+    with tarfile.open(file, "w") as tar:
+        backup._add_manifest(tar, valid)
+        tar.add(dump, "database.dump")
+    monkeypatch.setattr(backup, "_private", lambda _path: Path("/dev/full").open("wb"))  # noqa: SIM115 - the caller closes it
+    with pytest.raises(CoderError) as caught:
+        backup.read_backup(file, tmp_path / "into")
+    assert explain_error(caught.value) == (
+        f"cannot unpack the backup to {tmp_path}: No space left on device\n"
+        "Free some space, or choose another directory by TMPDIR."
+    )
+
+
 def test_damaged_or_newer_backups_are_refused(tmp_path: Path) -> None:
     dump, file = tmp_path / "dump", tmp_path / "backup"
     dump.write_bytes(b"d" * 100_000)

@@ -22,9 +22,10 @@ async def test_build_end_names_replaced_resources(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(build_events, "record_build_end", record_build_end)
     ctx: Any = object()
+    tx: Any = object()
     jobs = BuildJobs(ctx)
     replaced = provisioner_pb2.ResourceReplacement(resource="docker_container.dev", paths=["env"])
     build = provisionerd_pb2.CompletedJob.WorkspaceBuild(resource_replacements=[replaced])
-    await jobs.ended(JOB, None, provisionerd_pb2.CompletedJob(workspace_build=build))
-    await jobs.ended(JOB)
-    assert events == [(ctx, JOB, {"docker_container.dev": ["env"]}), (ctx, JOB, {})]
+    await jobs.ended(tx, JOB, None, provisionerd_pb2.CompletedJob(workspace_build=build))
+    await jobs.ended(tx, JOB)
+    assert events == [(ctx, tx, JOB, {"docker_container.dev": ["env"]}), (ctx, tx, JOB, {})]
