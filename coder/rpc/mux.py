@@ -1,7 +1,8 @@
 """yamux on trio: one transport, many half-closeable streams. The protocol is rpc/yamux.py; this module waits and has
 the timers.
 
-`open_mux(stream, client=…)` runs a reader, a writer and a keepalive until the transport ends or the block is left.
+`open_mux(stream, client=…)` runs a reader, a writer and a keepalive until the transport ends or the block is left. A
+task that waits for months costs two kilobytes for each of ten thousand peers, so there is none without need.
 Transport failures never raise out of the block: they end the streams, and `Mux.reason` has the cause.
 """
 
@@ -78,8 +79,9 @@ class Mux:
         "Set when the peer may accept a further stream, for tasks that wait to open one."
         self._is_writing = False
         "Whether the transport has not taken all of the output that was taken for it."
-        self._watch = trio.Event()
-        "Set when a stream begins to wait for the peer."
+        self._nursery: trio.Nursery | None = None
+        self._is_watching = False
+        "Whether a task watches the streams that wait for the peer."
         self._closed = trio.Event()
         self._yielded_at = 0
         self._write_scope = trio.CancelScope(shield=True)
@@ -109,7 +111,7 @@ class Mux:
             raise RpcClosed(self.reason or "the peer accepts no further calls")
         stream = MuxStream(self, self._yamux.open_stream())
         self._streams[stream.id] = stream
-        self._watch.set()
+        self._begin_watch()
         return stream
 
     async def accept(self) -> MuxStream:
@@ -234,7 +236,7 @@ class Mux:
         self._yamux.close_sending(stream.id)
         if self._yamux.is_live(stream.id):
             self._half_closed.setdefault(stream.id, trio.current_time() + CLOSE_TIMEOUT)
-            self._watch.set()
+            self._begin_watch()
             if len(self._half_closed) > MAX_HALF_CLOSED:
                 self._reset(next(iter(self._half_closed)))
         else:
@@ -383,16 +385,20 @@ class Mux:
             except RpcClosed:
                 self.close(f"no sign of life within {KEEPALIVE_TIMEOUT:g} s of asking", silent=True)
 
+    def _begin_watch(self) -> None:
+        """Watch streams, now that one begins to wait for the peer."""
+        if not self._is_watching and self._nursery is not None and not self._closed.is_set():
+            self._is_watching = True
+            self._nursery.start_soon(self._watch_streams)
+
     async def _watch_streams(self) -> None:
         """End the session when a stream is not acknowledged in time; reset streams that are half closed for too
-        long."""
+        long. Return when none waits: nothing can be overdue for a while then."""
         opened_at: dict[int, float] = {}
         while not self._closed.is_set():
             if not self._half_closed and not any(map(self._awaits_acknowledgement, self._streams.values())):
-                # Nothing can be overdue earlier than this.
-                opened_at.clear()
-                self._watch = trio.Event()
-                await self._watch.wait()
+                self._is_watching = False
+                return
             await trio.sleep(5.0)
             now = trio.current_time()
             pending = {stream.id for stream in self._streams.values() if self._awaits_acknowledgement(stream)}
@@ -408,13 +414,15 @@ class Mux:
 
 
 @asynccontextmanager
-async def open_mux(transport: trio.abc.Stream, *, client: bool) -> AsyncIterator[Mux]:
-    """Run yamux on `transport`, which is closed at the end. Leaving the block flushes the output."""
+async def open_mux(transport: trio.abc.Stream, *, client: bool, keepalive: bool = True) -> AsyncIterator[Mux]:
+    """Run yamux on `transport`, which is closed at the end. Leaving the block flushes the output. Without `keepalive`
+    the caller pings the peer, and closes a silent session."""
     mux = Mux(transport, client=client)
     with single_failure():
         try:
             async with trio.open_nursery() as nursery:
-                for task in (mux._read, mux._write, mux._keep_alive, mux._watch_streams):
+                mux._nursery = nursery
+                for task in (mux._read, mux._write, *((mux._keep_alive,) if keepalive else ())):
                     nursery.start_soon(task)
                 try:
                     yield mux
@@ -422,6 +430,7 @@ async def open_mux(transport: trio.abc.Stream, *, client: bool) -> AsyncIterator
                     with trio.move_on_after(_FLUSH_TIMEOUT, shield=True):
                         await mux._finish()
                     mux.close("the session was closed here")
+                    mux._nursery = None
                     mux._write_scope.cancel()
                     nursery.cancel_scope.cancel()
         finally:
