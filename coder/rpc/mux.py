@@ -16,6 +16,7 @@ import trio
 
 from coder.base.exception_groups import single_failure
 from coder.base.retry import wait_answer
+from coder.base.small_channel import SmallChannel
 from coder.rpc import yamux
 from coder.rpc.errors import RpcClosed
 from coder.rpc.mux_stream import MuxStream
@@ -72,9 +73,10 @@ class Mux:
         self._quick_writes = self._ended_later = 0
         self._yamux = yamux.Yamux(client=client)
         self._streams: dict[int, MuxStream] = {}
-        self._incoming, self._accepting = trio.open_memory_channel[MuxStream](yamux.BACKLOG)
+        self._incoming = SmallChannel[MuxStream](yamux.BACKLOG)
         self._output_ready = trio.Event()
-        self._drained = trio.Event()
+        self._drained: trio.Event | None = None
+        "Set when the transport has taken output, for tasks that wait for it."
         self._may_open: trio.Event | None = None
         "Set when the peer may accept a further stream, for tasks that wait to open one."
         self._is_writing = False
@@ -119,7 +121,7 @@ class Mux:
 
         One that has data already is acknowledged with the answer, or by `send_soon`.
         """
-        stream = await self._accepting.receive()
+        stream = await self._incoming.receive()
         self._yamux.accept(stream.id)
         if not stream._chunks:
             self._wake_writer()
@@ -171,11 +173,11 @@ class Mux:
         for stream in list(self._streams.values()):
             stream._break(reason)
         self._streams.clear()
-        self._incoming.close()
+        self._incoming.end()
         for pending in self._pings.values():
             pending.set()
         self._wake_writer()
-        self._drained.set()
+        self._note_drained()
         self._wake_openers()
         at_close, self._at_close = self._at_close, []
         for call in at_close:
@@ -224,12 +226,19 @@ class Mux:
             self._output_ready.set()
 
     def _note_drained(self) -> None:
-        self._drained.set()
-        self._drained = trio.Event()
+        if self._drained is not None:
+            self._drained.set()
+            self._drained = None
 
     async def _wait_drained(self) -> None:
         while self._yamux.output_size > _OUTPUT_HIGH and not self._closed.is_set():
-            await self._drained.wait()
+            await self._wait_output()
+
+    async def _wait_output(self) -> None:
+        """Wait until the transport has taken some output, or the session is over."""
+        if self._drained is None:
+            self._drained = trio.Event()
+        await self._drained.wait()
 
     def _close_sending(self, stream: MuxStream) -> None:
         """Queue the end of a stream; the caller wakes the writer unless it may wait."""
@@ -373,7 +382,7 @@ class Mux:
         """Wait until the transport has taken the output."""
         self._wake_writer()
         while (self._yamux.output_size or self._is_writing) and not self._closed.is_set():
-            await self._drained.wait()
+            await self._wait_output()
 
     async def _keep_alive(self) -> None:
         while not self._closed.is_set():
