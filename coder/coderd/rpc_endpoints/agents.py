@@ -56,6 +56,7 @@ async def _serve_agent(ctx: Context, upgrade: Upgrade, arrival: Arrival) -> None
     agent = await counted(authentication, lambda result: f"agent {result.agent.id}", upgrade.count)
     version = agent_api_version(request, "2.0")
     is_agent = request.first("role") in {"", "agent"}
+    del request  # its headers are a kilobyte
     websocket = await upgrade.accept_websocket(binary_only=True)
     peer = TailnetPeer(agent.agent.id, AgentAccess(agent.agent.id), owner=workspace_owner(agent.workspace_id))
     handlers = AgentService(ctx, agent)
