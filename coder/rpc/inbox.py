@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import trio
 
-from coder.base.small_channel import SmallChannel
 from coder.rpc.errors import RpcClosed
+from coder.rpc.small_channel import SmallChannel
 
 INBOX_MESSAGES = 32
 "Messages a handler may lag behind before its stream is no longer read (the coordinator's request buffer)."

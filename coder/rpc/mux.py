@@ -16,10 +16,10 @@ import trio
 
 from coder.base.exception_groups import single_failure
 from coder.base.retry import wait_answer
-from coder.base.small_channel import SmallChannel
 from coder.rpc import yamux
 from coder.rpc.errors import RpcClosed
 from coder.rpc.mux_stream import MuxStream
+from coder.rpc.small_channel import SmallChannel
 
 KEEPALIVE_INTERVAL = 30.0
 KEEPALIVE_TIMEOUT = 10.0

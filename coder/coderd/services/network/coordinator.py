@@ -18,7 +18,6 @@ import trio
 
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
-from coder.base.small_channel import SmallChannel
 from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.node_keys import keys_of_node
 from coder.coderd.services.network.replica_coordination import Bridge, Mailbox
@@ -28,6 +27,7 @@ from coder.domain.network.coordination_rules import CoordinatedNode, Coordinatio
 from coder.rpc.calls import ServerCall
 from coder.rpc.errors import RpcClosed
 from coder.rpc.proto import tailnet_pb2
+from coder.rpc.small_channel import SmallChannel
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

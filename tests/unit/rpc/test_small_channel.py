@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from coder.base.small_channel import SmallChannel
+from coder.rpc.small_channel import SmallChannel
 
 
 async def test_values_arrive_in_order_with_and_without_wait() -> None:
