@@ -8,6 +8,7 @@ from __future__ import annotations
 import trio
 
 from coder.rpc.errors import RpcClosed
+from coder.rpc.small_channel import SmallChannel
 
 INBOX_MESSAGES = 32
 "Messages a handler may lag behind before its stream is no longer read (the coordinator's request buffer)."
@@ -36,37 +37,41 @@ class Inbox:
     def __init__(self, buffered: BufferedBytes) -> None:
         self._buffered = buffered
         self._size = 0
-        self._changed = trio.Event()
-        self._send, self._receive = trio.open_memory_channel[bytes](INBOX_MESSAGES)
+        self._changed: trio.Event | None = None
+        "Set when messages were taken, for a task that waits for that."
+        self._messages = SmallChannel[bytes](INBOX_MESSAGES)
 
     async def put(self, data: bytes) -> None:
         """Add a message; wait for room. Raises trio.BrokenResourceError when the handler takes no more, RpcClosed."""
         while self._size and self._size + len(data) > INBOX_BYTES:
+            if self._changed is None:
+                self._changed = trio.Event()
             await self._changed.wait()
         self._count(len(data))
         try:
-            await self._send.send(data)
+            await self._messages.send(data)
         except trio.BrokenResourceError:
             self._count(-self._size)
             raise
 
     async def receive(self) -> bytes:
         """Return the next message. Raises trio.EndOfChannel."""
-        data = await self._receive.receive()
+        data = await self._messages.receive()
         self._count(-len(data))
         return data
 
     def end(self) -> None:
         """End the input: no more messages will come."""
-        self._send.close()
+        self._messages.end()
 
     def leave(self) -> None:
         """Stop receiving: no more messages will be taken."""
-        self._receive.close()
+        self._messages.leave()
         self._count(-self._size)
 
     def _count(self, by: int) -> None:
         self._buffered.change(by)
         self._size += by
-        self._changed.set()
-        self._changed = trio.Event()
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None

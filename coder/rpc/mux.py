@@ -1,7 +1,8 @@
 """yamux on trio: one transport, many half-closeable streams. The protocol is rpc/yamux.py; this module waits and has
 the timers.
 
-`open_mux(stream, client=…)` runs a reader, a writer and a keepalive until the transport ends or the block is left.
+`open_mux(stream, client=…)` runs a reader, a writer and a keepalive until the transport ends or the block is left. A
+task that waits for months costs two kilobytes for each of ten thousand peers, so there is none without need.
 Transport failures never raise out of the block: they end the streams, and `Mux.reason` has the cause.
 """
 
@@ -18,6 +19,7 @@ from coder.base.retry import wait_answer
 from coder.rpc import yamux
 from coder.rpc.errors import RpcClosed
 from coder.rpc.mux_stream import MuxStream
+from coder.rpc.small_channel import SmallChannel
 
 KEEPALIVE_INTERVAL = 30.0
 KEEPALIVE_TIMEOUT = 10.0
@@ -71,15 +73,17 @@ class Mux:
         self._quick_writes = self._ended_later = 0
         self._yamux = yamux.Yamux(client=client)
         self._streams: dict[int, MuxStream] = {}
-        self._incoming, self._accepting = trio.open_memory_channel[MuxStream](yamux.BACKLOG)
+        self._incoming = SmallChannel[MuxStream](yamux.BACKLOG)
         self._output_ready = trio.Event()
-        self._drained = trio.Event()
+        self._drained: trio.Event | None = None
+        "Set when the transport has taken output, for tasks that wait for it."
         self._may_open: trio.Event | None = None
         "Set when the peer may accept a further stream, for tasks that wait to open one."
         self._is_writing = False
         "Whether the transport has not taken all of the output that was taken for it."
-        self._watch = trio.Event()
-        "Set when a stream begins to wait for the peer."
+        self._nursery: trio.Nursery | None = None
+        self._is_watching = False
+        "Whether a task watches the streams that wait for the peer."
         self._closed = trio.Event()
         self._yielded_at = 0
         self._write_scope = trio.CancelScope(shield=True)
@@ -109,7 +113,7 @@ class Mux:
             raise RpcClosed(self.reason or "the peer accepts no further calls")
         stream = MuxStream(self, self._yamux.open_stream())
         self._streams[stream.id] = stream
-        self._watch.set()
+        self._begin_watch()
         return stream
 
     async def accept(self) -> MuxStream:
@@ -117,7 +121,7 @@ class Mux:
 
         One that has data already is acknowledged with the answer, or by `send_soon`.
         """
-        stream = await self._accepting.receive()
+        stream = await self._incoming.receive()
         self._yamux.accept(stream.id)
         if not stream._chunks:
             self._wake_writer()
@@ -169,11 +173,11 @@ class Mux:
         for stream in list(self._streams.values()):
             stream._break(reason)
         self._streams.clear()
-        self._incoming.close()
+        self._incoming.end()
         for pending in self._pings.values():
             pending.set()
         self._wake_writer()
-        self._drained.set()
+        self._note_drained()
         self._wake_openers()
         at_close, self._at_close = self._at_close, []
         for call in at_close:
@@ -222,19 +226,26 @@ class Mux:
             self._output_ready.set()
 
     def _note_drained(self) -> None:
-        self._drained.set()
-        self._drained = trio.Event()
+        if self._drained is not None:
+            self._drained.set()
+            self._drained = None
 
     async def _wait_drained(self) -> None:
         while self._yamux.output_size > _OUTPUT_HIGH and not self._closed.is_set():
-            await self._drained.wait()
+            await self._wait_output()
+
+    async def _wait_output(self) -> None:
+        """Wait until the transport has taken some output, or the session is over."""
+        if self._drained is None:
+            self._drained = trio.Event()
+        await self._drained.wait()
 
     def _close_sending(self, stream: MuxStream) -> None:
         """Queue the end of a stream; the caller wakes the writer unless it may wait."""
         self._yamux.close_sending(stream.id)
         if self._yamux.is_live(stream.id):
             self._half_closed.setdefault(stream.id, trio.current_time() + CLOSE_TIMEOUT)
-            self._watch.set()
+            self._begin_watch()
             if len(self._half_closed) > MAX_HALF_CLOSED:
                 self._reset(next(iter(self._half_closed)))
         else:
@@ -371,7 +382,7 @@ class Mux:
         """Wait until the transport has taken the output."""
         self._wake_writer()
         while (self._yamux.output_size or self._is_writing) and not self._closed.is_set():
-            await self._drained.wait()
+            await self._wait_output()
 
     async def _keep_alive(self) -> None:
         while not self._closed.is_set():
@@ -383,16 +394,20 @@ class Mux:
             except RpcClosed:
                 self.close(f"no sign of life within {KEEPALIVE_TIMEOUT:g} s of asking", silent=True)
 
+    def _begin_watch(self) -> None:
+        """Watch streams, now that one begins to wait for the peer."""
+        if not self._is_watching and self._nursery is not None and not self._closed.is_set():
+            self._is_watching = True
+            self._nursery.start_soon(self._watch_streams)
+
     async def _watch_streams(self) -> None:
         """End the session when a stream is not acknowledged in time; reset streams that are half closed for too
-        long."""
+        long. Return when none waits: nothing can be overdue for a while then."""
         opened_at: dict[int, float] = {}
         while not self._closed.is_set():
             if not self._half_closed and not any(map(self._awaits_acknowledgement, self._streams.values())):
-                # Nothing can be overdue earlier than this.
-                opened_at.clear()
-                self._watch = trio.Event()
-                await self._watch.wait()
+                self._is_watching = False
+                return
             await trio.sleep(5.0)
             now = trio.current_time()
             pending = {stream.id for stream in self._streams.values() if self._awaits_acknowledgement(stream)}
@@ -408,13 +423,15 @@ class Mux:
 
 
 @asynccontextmanager
-async def open_mux(transport: trio.abc.Stream, *, client: bool) -> AsyncIterator[Mux]:
-    """Run yamux on `transport`, which is closed at the end. Leaving the block flushes the output."""
+async def open_mux(transport: trio.abc.Stream, *, client: bool, keepalive: bool = True) -> AsyncIterator[Mux]:
+    """Run yamux on `transport`, which is closed at the end. Leaving the block flushes the output. Without `keepalive`
+    the caller pings the peer, and closes a silent session."""
     mux = Mux(transport, client=client)
     with single_failure():
         try:
             async with trio.open_nursery() as nursery:
-                for task in (mux._read, mux._write, mux._keep_alive, mux._watch_streams):
+                mux._nursery = nursery
+                for task in (mux._read, mux._write, *((mux._keep_alive,) if keepalive else ())):
                     nursery.start_soon(task)
                 try:
                     yield mux
@@ -422,6 +439,7 @@ async def open_mux(transport: trio.abc.Stream, *, client: bool) -> AsyncIterator
                     with trio.move_on_after(_FLUSH_TIMEOUT, shield=True):
                         await mux._finish()
                     mux.close("the session was closed here")
+                    mux._nursery = None
                     mux._write_scope.cancel()
                     nursery.cancel_scope.cancel()
         finally:

@@ -60,8 +60,8 @@ class _Serving:
         self._wire = wire
         self._handlers = handlers
         self._scope = trio.CancelScope()
-        self._ended = trio.Event()
-        self._ended.set()
+        self._ended: trio.Event | None = None
+        "End of the handler that was started last."
         self._inbox: Inbox | None = None
         self._buffered = buffered
         self._limits = limits
@@ -151,7 +151,8 @@ class _Serving:
     async def _stop(self) -> None:
         self._close_inbox()
         self._scope.cancel()
-        await self._ended.wait()
+        if self._ended is not None:
+            await self._ended.wait()
 
     def _close_inbox(self) -> None:
         if self._inbox is not None:

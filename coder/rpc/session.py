@@ -135,13 +135,14 @@ class PatientSession(Session):
 
 @asynccontextmanager
 async def open_session(
-    stream: trio.abc.Stream, role: Literal["client", "server"], *, patient: bool = False
+    stream: trio.abc.Stream, role: Literal["client", "server"], *, patient: bool = False, keepalive: bool = True
 ) -> AsyncIterator[Session]:
-    """Run a session on `stream`, which is closed at the end. `patient`: as `PatientSession`.
+    """Run a session on `stream`, which is closed at the end. `patient`: as `PatientSession`. Without `keepalive` the
+    caller pings the peer, and closes a silent session.
 
     The end of the connection does not cancel the block: calls raise RpcClosed, `wait_closed` returns.
     """
-    async with open_mux(stream, client=role == "client") as mux:
+    async with open_mux(stream, client=role == "client", keepalive=keepalive) as mux:
         yield PatientSession(mux) if patient else Session(mux)
 
 

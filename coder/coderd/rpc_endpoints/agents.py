@@ -65,12 +65,14 @@ async def _serve_agent(ctx: Context, upgrade: Upgrade, agent: CurrentAgent, arri
     request = upgrade.request
     version = agent_api_version(request, "2.0")
     is_agent = request.first("role") in {"", "agent"}
+    del request  # its headers are a kilobyte
     websocket = await upgrade.accept_websocket(binary_only=True)
     peer = TailnetPeer(agent.agent.id, AgentAccess(agent.agent.id), owner=workspace_owner(agent.workspace_id))
     handlers = AgentService(ctx, agent)
     handlers.add({_LAST_OF_ARRIVAL: _ending(arrival, handlers[_LAST_OF_ARRIVAL])})
     handlers.add(TailnetService(ctx, peer).handlers())
-    async with open_session(websocket, role="server") as session:
+    # `track_connection` pings an agent more often than a keepalive would.
+    async with open_session(websocket, role="server", keepalive=not is_agent) as session:
         if is_agent:
             _log.info("an agent connected", agent=agent.agent.id, workspace=agent.workspace_name, version=version)
             async with track_connection(ctx, agent, session, version):

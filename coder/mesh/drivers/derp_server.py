@@ -195,11 +195,11 @@ class DerpServer:
         if len(others) == 1:
             self._notify_watchers(derp.PeerPresent(client.key).encode())
         try:
-            with client.scope:
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._write, client)
-                    await self._read(client, inbox)
-                    nursery.cancel_scope.cancel()
+            async with trio.open_nursery() as nursery:
+                client.scope = nursery.cancel_scope  # one of its own would be a kilobyte more
+                nursery.start_soon(self._write, client)
+                await self._read(client, inbox)
+                nursery.cancel_scope.cancel()
         except* (WireError, CryptoError, trio.BrokenResourceError, trio.ClosedResourceError, OSError):
             pass  # as in serve_connection; a nursery reports them as a group
         finally:

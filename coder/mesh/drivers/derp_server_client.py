@@ -11,7 +11,6 @@ cost it nothing.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
@@ -166,7 +165,7 @@ class ConnectedClient:
         self.on_known = on_known
         self.preferred = False
         self.bytes_in = self.bytes_out = 0
-        self.control: deque[bytes] = deque()
+        self.control: list[bytes] = []
         self.data = FairQueue()
         self.disco = FairQueue()
         self.recipients: set[PublicKey] = set()
@@ -176,6 +175,7 @@ class ConnectedClient:
         self.busy: ConnectedClient | None = None
         """A receiver whose queue grew long by our packets."""
         self.scope = trio.CancelScope()
+        """That of its tasks, once it is served."""
         self.gone_tokens = GONE_BURST
         self.gone_at = 0.0
         self._burst = burst
@@ -191,8 +191,7 @@ class ConnectedClient:
 
     def take(self) -> tuple[int, bytes]:
         """Return the frames for one flush, in order of urgency, with (packets, bytes)."""
-        parts = list(self.control)
-        self.control.clear()
+        parts, self.control = self.control, []
         packets, size = 0, 0
         for queue in (self.disco, self.data):
             while queue.packets and size < FLUSH_BYTES:

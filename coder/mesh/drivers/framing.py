@@ -43,6 +43,9 @@ without a body is fifty thousand."""
 
 _scratch = memoryview(bytearray(READ_SIZE))
 """Where reads arrive; copied before the next one, as nothing here waits between the two."""
+_NOTHING = memoryview(b"")
+_UNUSED = ssl.MemoryBIO()
+"""In the place of TLS's buffers where there is no TLS. Shared by all links, as `_NOTHING` is."""
 
 
 class RelayLink:
@@ -53,14 +56,14 @@ class RelayLink:
     def __init__(self, sock: trio.socket.SocketType, tls: trio.SSLStream[trio.SocketStream] | None = None) -> None:
         self._socket = sock
         self._ssl = tls._ssl_object if tls is not None else None
-        self._incoming = tls._incoming if tls is not None else ssl.MemoryBIO()
-        self._outgoing = tls._outgoing if tls is not None else ssl.MemoryBIO()
+        self._incoming = tls._incoming if tls is not None else _UNUSED
+        self._outgoing = tls._outgoing if tls is not None else _UNUSED
         self._fresh = tls is not None
         """Whether more may have been received than was returned, by the stream or by the last read."""
         self.records = 0
         """Records decrypted so far; `FrameBuffer.take_records` resets it."""
         self._ended = False
-        self._unsent = memoryview(b"")
+        self._unsent = _NOTHING
 
     @staticmethod
     def of(stream: trio.abc.Stream) -> RelayLink | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -26,6 +27,7 @@ from coder.domain.network.coordination_rules import CoordinatedNode, Coordinatio
 from coder.rpc.calls import ServerCall
 from coder.rpc.errors import RpcClosed
 from coder.rpc.proto import tailnet_pb2
+from coder.rpc.small_channel import SmallChannel
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -88,14 +90,13 @@ class Coordinator:
     ) -> None:
         """Serve a stream until it ends; then the peer is lost unless it sent a goodbye."""
         number, deliveries = self.core.connect(peer_id, rules)
-        send, receive = trio.open_memory_channel[Delivery](MAILBOX)
-        self.mailboxes[number] = send
+        mailbox = self.mailboxes[number] = SmallChannel[Delivery](MAILBOX)
         self.deliver(deliveries)
         self.bridge.peer_connected(peer_id)
         try:
             with single_failure():
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(_write, call, receive, nursery.cancel_scope)
+                    nursery.start_soon(_write, call, mailbox, nursery.cancel_scope)
                     async for message in call:
                         await self._handle(number, peer_id, message, checks)
                     nursery.cancel_scope.cancel()
@@ -190,19 +191,27 @@ def _region_number(key: str) -> int:
     return -1 if number is None else number
 
 
-async def _write(call: CoordinateCall, mailbox: trio.MemoryReceiveChannel[Delivery], scope: trio.CancelScope) -> None:
+async def _write(call: CoordinateCall, mailbox: SmallChannel[Delivery], scope: trio.CancelScope) -> None:
     """Send deliveries; close the stream after the last one or when the mailbox overflowed."""
     try:
-        with mailbox:
-            async for delivery in mailbox:
-                if delivery.updates or delivery.error:
-                    await call.send(response_to_proto(delivery))
-                if delivery.end:
-                    break
+        try:
+            await _send_all(call, mailbox)
+        finally:
+            mailbox.leave()
         await call.close()
     except RpcClosed:
         pass  # the peer left first
     scope.cancel()
+
+
+async def _send_all(call: CoordinateCall, mailbox: SmallChannel[Delivery]) -> None:
+    with suppress(trio.EndOfChannel):
+        while True:
+            delivery = await mailbox.receive()
+            if delivery.updates or delivery.error:
+                await call.send(response_to_proto(delivery))
+            if delivery.end:
+                return
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

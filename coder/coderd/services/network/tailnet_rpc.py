@@ -68,9 +68,10 @@ class TailnetService:
         self._ctx = ctx
         self._peer = peer
         self._keys: tuple[bytes, ...] = ()
-        self._has_begun = trio.Event()
+        # An agent has no session to resume: nothing waits for these.
+        self._has_begun = trio.Event() if peer.session is not None else None
         "Set when the peer coordinates."
-        self._has_keys = trio.Event()
+        self._has_keys = trio.Event() if peer.session is not None else None
 
     def handlers(self) -> Handlers:
         return {
@@ -83,7 +84,8 @@ class TailnetService:
 
     async def coordinate(self, call: CoordinateCall) -> None:
         peer = self._peer
-        self._has_begun.set()
+        if self._has_begun is not None:
+            self._has_begun.set()
         checks = PeerChecks(peer.check_tunnel, self._check_keys, peer.left_behind)
         await self._ctx.services.relay.coordinator.serve(call, peer.id, peer.rules, checks)
 
@@ -97,7 +99,8 @@ class TailnetService:
             if refusal:
                 return refusal
         self._keys = keys
-        self._has_keys.set()
+        if self._has_keys is not None:
+            self._has_keys.set()
         return ""
 
     async def stream_derp_maps(self, _request: tailnet_pb2.StreamDERPMapsRequest, send: Send) -> None:
@@ -113,7 +116,7 @@ class TailnetService:
         self, _request: tailnet_pb2.RefreshResumeTokenRequest
     ) -> tailnet_pb2.RefreshResumeTokenResponse:
         session = self._peer.session
-        if session is None:
+        if session is None or self._has_begun is None or self._has_keys is None:
             raise unimplemented()
         with trio.move_on_after(BEGIN_WAIT):  # calls that arrived together are begun in any order
             await self._has_begun.wait()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import trio
 
-from coder.appproxy.metrics.metric_families import BUILDS, Declaration, Family, Kind, exposition
+from coder.appproxy.metrics.metric_families import BUILDS, PIECE, Declaration, Family, Kind, exposition_pieces
 from coder.appproxy.metrics.open_links import OpenLinks
 from coder.appproxy.metrics.process_metrics import PROCESS, RELAY, SCRAPES, set_process, set_relay
 from coder.base.version import BUILD_VERSION
@@ -256,16 +256,23 @@ class Metrics:
                 has_answered = await self._collect(elsewhere)
                 self["promhttp_metric_handler_requests_total"].add("200")
                 families = merged(self._all_families(), elsewhere)
-                return exposition(family for family in families if has_answered or not _is_of_database(family.name))
+                shown = (family for family in families if has_answered or not _is_of_database(family.name))
+                text = []
+                for piece in exposition_pieces(shown):
+                    text.append(piece)
+                    await trio.lowlevel.checkpoint()
+                return "".join(text)
         finally:
             in_flight.add(by=-1)
 
-    def of_this_process(self) -> ProcessMetrics:
+    async def of_this_process(self) -> ProcessMetrics:
         """Return what this process has counted, for the sibling that answers a scrape."""
         self._collect_here()
         coordinator = self._ctx.services.relay.coordinator
         agents = {}
-        for peer in coordinator.core.nodes():
+        for count, peer in enumerate(coordinator.core.nodes(), 1):
+            if count % PIECE == 0:
+                await trio.lowlevel.checkpoint()
             number = coordinator.node_number(peer)
             if number is not None:
                 agents[str(peer)] = AgentNode(number, dict(coordinator.latency_of(peer) or {}))
@@ -295,7 +302,7 @@ class Metrics:
         figures = await self._ask_database(now)
         self._collect_here()
         if figures is not None:
-            self._set_figures(figures, elsewhere)
+            await self._set_figures(figures, elsewhere)
         return figures is not None
 
     async def _ask_database(self, now: datetime) -> _DatabaseFigures | None:
@@ -310,7 +317,7 @@ class Metrics:
                 pass
         return None
 
-    def _set_figures(self, values: _DatabaseFigures, elsewhere: Sequence[ProcessMetrics]) -> None:
+    async def _set_figures(self, values: _DatabaseFigures, elsewhere: Sequence[ProcessMetrics]) -> None:
         self["coderd_api_total_user_count"].replace(values["users"])
         self["coderd_api_active_users_duration_hour"].set(values["active"])
         self["coderd_license_active_users"].set(
@@ -325,7 +332,8 @@ class Metrics:
         self["coderd_provisionerd_num_daemons"].set(values["daemons"])
         self["coderd_provisionerd_jobs_current"].replace(values["jobs"])
         began = self._ctx.clock.monotonic()
-        self._set_agents(values["agents"], {key: node for other in elsewhere for key, node in other.agents.items()})
+        nodes = {key: node for other in elsewhere for key, node in other.agents.items()}
+        await self._set_agents(values["agents"], nodes)
         self["coderd_prometheusmetrics_agents_execution_seconds"].observe(
             values["agents_took"] + self._ctx.clock.monotonic() - began
         )
@@ -337,13 +345,15 @@ class Metrics:
                     sums[labels] = sums.get(labels, 0) + float(row[column])
                 self[f"coderd_agentstats_{name}"].replace(sums.items())
 
-    def _set_agents(self, rows: Sequence[SqlRow], elsewhere: Mapping[str, AgentNode]) -> None:
+    async def _set_agents(self, rows: Sequence[SqlRow], elsewhere: Mapping[str, AgentNode]) -> None:
         now = self._ctx.clock.now()
         up: dict[tuple[str, ...], float] = {}
         connections: dict[tuple[str, ...], float] = {}
         latencies: dict[tuple[str, ...], float] = {}
         coordinator = self._ctx.services.relay.coordinator
-        for row in rows:
+        for count, row in enumerate(rows, 1):
+            if count % PIECE == 0:
+                await trio.lowlevel.checkpoint()
             (
                 agent_id,
                 agent,

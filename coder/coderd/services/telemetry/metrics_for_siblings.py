@@ -20,7 +20,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
     async def answer(_head: SiblingMessage, _data: bytes, descriptor: int, stream: trio.SocketStream) -> None:
         if descriptor >= 0:
             os.close(descriptor)
-        await stream.send_all(msgspec.json.encode(ctx.services.metrics.of_this_process()))
+        await stream.send_all(msgspec.json.encode(await ctx.services.metrics.of_this_process()))
 
     await trio.lowlevel.checkpoint()
     ctx.process.handlers["metrics"] = answer

@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-from coder.appproxy.metrics.metric_families import Family, Kind, exposition
+from coder.appproxy.metrics.metric_families import PIECE, Family, Kind, exposition, exposition_pieces
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.telemetry.metrics import Metrics
@@ -88,3 +88,15 @@ def test_replaced_series_are_gone() -> None:
     family.set(1, "old")
     family.replace([(("new",), 2)])
     assert dict(samples_of(exposition([family]))) == {("coder_things", frozenset({("kind", "new")})): 2}
+
+
+def test_pieces_are_the_page_of_many_series() -> None:
+    kinds: tuple[tuple[str, Kind], ...] = (("many", "gauge"), ("seen", "counter"), ("seen_total", "counter"))
+    families = [filled(Family("duration", "histogram", "Help.", ("a",)), 1), Family("empty", "gauge", "None.", ("a",))]
+    for name, kind in kinds:
+        families.append(Family(name, kind, "Help.\nTwo lines.", ("a",)))
+        families[-1].replace(((f"{text}{number}",), number) for number in range(PIECE) for text in ("# ", "b\n# ", "c"))
+    pieces = list(exposition_pieces(families))
+    assert "".join(pieces) == exposition(families)
+    assert len(pieces) == 2 + 3 * len(kinds)
+    assert max(piece.count("\n") for piece in pieces) <= PIECE + 2
