@@ -44,9 +44,16 @@ Tx: TypeAlias = AsyncConnection
 _log = get_logger("database")
 _RETRYABLE = {"40001", "40P01"}  # serialization_failure, deadlock_detected
 _RUN_TRIES = 5
-_SETTINGS = {"jit": "off", "plan_cache_mode": "force_generic_plan"}
+_SETTINGS = {
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "default_transaction_isolation": "read committed",
+    "TimeZone": "UTC",
+    "standard_conforming_strings": "on",
+}
 """Settings of every session. Generic plans: our lookups are by key, and planning the list of workspaces costs more than
-running it."""
+running it. The last three may differ for the account or the database, for other programs: locks are taken so that the
+next statement sees the latest commit, and days and texts in SQL are meant as here."""
 
 
 class LoopThread:
