@@ -11,6 +11,7 @@ DATABASE_AWAY = "database_away"
 """Code of the error that the database does not answer: temporary, unlike every other failure of a request or call."""
 DATABASE_FULL = "database_full"
 DATABASE_BUSY = "database_busy"
+DATABASE_DENIES = "database_denies"
 OUTCOME_UNKNOWN = "outcome_unknown"
 """Code of the error that nothing tells whether a change was made: a repetition may make it twice."""
 DATABASE_OUTAGES: Mapping[str, str] = MappingProxyType(
@@ -22,6 +23,8 @@ DATABASE_OUTAGES: Mapping[str, str] = MappingProxyType(
         "database_resources": "lacks a resource of its machine",
         DATABASE_BUSY: "is busy with other work",
         "database_disk": "cannot read or write its disk",
+        "database_read_only": "accepts no changes",
+        DATABASE_DENIES: "denies access",
     }
 )
 """Codes of temporary failures of the database -> what it does, for users. A repetition of the work is expected."""

@@ -70,7 +70,7 @@ from coder.coderd.services.telemetry import database_metrics, metrics_endpoint, 
 from coder.coderd.services.wireguard import wireguard_gateway
 from coder.coderd.store.engine.availability import DatabaseAwayError
 from coder.coderd.store.engine.database import Database, open_database
-from coder.coderd.store.engine.migrate import migrate, wait_for_database
+from coder.coderd.store.engine.migrate import migrate, wait_for_database, warn_of_connection_limits
 from coder.coderd.store.engine.postgres import run_postgres
 from coder.coderd.store.site import site_settings
 from coder.net.aws_login import with_login
@@ -229,6 +229,7 @@ async def open_process(
         await wait_for_database(database)
         if migrates:
             await migrate(database)
+            await warn_of_connection_limits(database, connections + 1)  # one listens
         if isinstance(clock, DatabaseClock):
             await clock.follow(database)
         async with _serving(config, database, listeners, provisioner_factory, clock, process, application) as server:

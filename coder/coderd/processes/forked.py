@@ -32,7 +32,7 @@ from coder.coderd.processes.control import ControlLink, Order, Report
 from coder.coderd.services.foundation.database_clock import DatabaseClock
 from coder.coderd.services.foundation.this_process import ThisProcess
 from coder.coderd.store.engine.database import open_database
-from coder.coderd.store.engine.migrate import migrate, wait_for_database
+from coder.coderd.store.engine.migrate import migrate, wait_for_database, warn_of_connection_limits
 from coder.coderd.store.engine.postgres import run_postgres
 
 DUMP_SIGNAL = signal.SIGUSR1 if sys.platform != "win32" else signal.SIGTERM
@@ -197,11 +197,12 @@ async def run_keeper(link: ControlLink, config: ServerConfig) -> None:
             nursery.cancel_scope.cancel()
 
 
-async def run_migrations(link: ControlLink, database_url: str) -> None:
-    """Wait for the database and bring its schema up to date; then end."""
+async def run_migrations(link: ControlLink, database_url: str, connections: int) -> None:
+    """Wait for the database and bring its schema up to date; then end. The processes use so many connections."""
     async with open_database(database_url, pool_size=1) as database:
         await wait_for_database(database)
         await migrate(database)
+        await warn_of_connection_limits(database, connections)
     link.send(Report("ready"))
 
 

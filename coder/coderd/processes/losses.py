@@ -7,7 +7,7 @@ import time
 from uuid import UUID
 
 from coder.base.clock import SystemClock
-from coder.base.log import get_logger
+from coder.base.log import LogValue, get_logger
 from coder.coderd.processes.children import Child
 from coder.coderd.services.foundation.this_process import Incident
 
@@ -15,6 +15,9 @@ STEADY = 60.0
 """Seconds after which a process counts as started, and a next loss is replaced at once."""
 FIRST_REST, LONGEST_REST = 1.0, 15.0
 """Seconds before a process that was lost again is replaced."""
+OUT_OF_MEMORY = "If no administrator sent the signal, the kernel did: memory ran out. Its own log (dmesg) tells."
+"""Hint for a loss by SIGKILL: a process cannot say that it was killed for memory."""
+_SIGKILL = 9
 _MAX_INCIDENTS = 50
 _log = get_logger("supervisor")
 
@@ -53,7 +56,9 @@ class Losses:
         lived = time.monotonic() - child.began_at
         rest = 0.0 if lived >= STEADY or not self._rests.get(child.name) else self._rests[child.name]
         self._rests[child.name] = min(max(2 * rest, FIRST_REST), LONGEST_REST)
-        _log.error("a process was lost and is replaced", process=child.name, pid=child.pid, cause=detail, rest=rest)
+        hint = {"hint": OUT_OF_MEMORY} if cause == "signal" and child.status == -_SIGKILL else {}
+        note: dict[str, LogValue] = {"process": child.name, "pid": child.pid, "cause": detail, "rest": rest, **hint}
+        _log.error("a process was lost and is replaced", **note)
         incident = Incident(child.name, cause, detail, SystemClock().now().timestamp())
         self.incidents = [*self.incidents, incident][-_MAX_INCIDENTS:]
         self._restarts[child.name, cause] = self._restarts.get((child.name, cause), 0) + 1

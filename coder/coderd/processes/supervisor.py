@@ -149,7 +149,8 @@ class Supervisor:
 
     def _migrate(self) -> None:
         async def run(link: ControlLink) -> None:
-            await run_migrations(link, self._database_url)
+            connections = self._config.postgres_conn_max_open + len(self._specs)  # one of each process listens
+            await run_migrations(link, self._database_url, connections)
 
         child = self._fork("migrations", run)
         try:

@@ -46,7 +46,10 @@ async def watch_containers(ctx: Context, subject: Subject, agent_id: UUID) -> As
                 socket = await _upgrade(stream)
             while (message := await socket.receive_message()) is not None:
                 data = message.encode() if isinstance(message, str) else message
-                codec.decode(data, object)  # only JSON is forwarded
+                # Only JSON is forwarded. Checked without making objects of it: for 4 MiB of empty lists that takes
+                # 600 ms, in which no other user is served.
+                codec.decode(data, msgspec.Raw)
+                data.decode()
                 yield msgspec.Raw(data)
         except (h11.RemoteProtocolError, trio.BrokenResourceError, trio.TooSlowError, ValueError) as error:
             raise BadGateway("The agent's answer could not be read.") from error

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 HTTP_PORT = 4
 _ANSWER_TIMEOUT = 20.0
+_PASSED = frozenset({200, 201, 202, 204, 400, 403, 404, 405, 409, 412, 424, 429, 500, 501, 502, 503, 504})
+"Statuses of an agent that are passed on."
 _UPGRADE = "/api/v0/upgrade"
 _MANUALLY = "Run its attach command again on the machine, which installs the server's program."
 
@@ -69,11 +71,15 @@ def _port_of(url: str) -> int | None:
 
 
 async def pass_through(ctx: Context, subject: Subject, agent_id: UUID, method: str, path: str) -> AgentAnswer:
-    """Return the agent's answer to `path` unchanged."""
+    """Return the agent's answer to `path`. Raises BadGateway also for a status that says something about this server:
+    a browser would take 401 for the end of its session, and follow a redirect."""
     action = "read" if method == "GET" else "update"
     current = await load_agent(ctx, subject, agent_id, action)
     require_connected(ctx, current)
-    return await fetch(ctx, agent_id, method, path)
+    answer = await fetch(ctx, agent_id, method, path)
+    if answer.status not in _PASSED:
+        raise BadGateway("The agent's answer could not be read.", f"it answered {answer.status}")
+    return AgentAnswer(204, b"", "application/json") if answer.status == 204 else answer
 
 
 async def fetch(

@@ -15,7 +15,7 @@ from asyncpg import InterfaceError, InternalClientError, PostgresError
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from coder.base.errors import DATABASE_AWAY, DATABASE_BUSY, DATABASE_FULL, DATABASE_OUTAGES, CoderError
+from coder.base.errors import DATABASE_AWAY, DATABASE_BUSY, DATABASE_DENIES, DATABASE_FULL, DATABASE_OUTAGES, CoderError
 from coder.base.log import LogValue, get_logger
 
 _log = get_logger("database")
@@ -30,7 +30,8 @@ in an unknown state; or all connections wait for answers."""
 
 
 READ_ONLY = "25006"
-"""SQLSTATE of a server that became a standby: we use no read-only transactions."""
+"""SQLSTATE of a server that became a standby, or of `default_transaction_read_only`: we use no read-only
+transactions."""
 
 
 SHORTAGES: Mapping[str, str] = MappingProxyType(
@@ -44,11 +45,17 @@ SHORTAGES: Mapping[str, str] = MappingProxyType(
         "55P03": DATABASE_BUSY,
         "57014": DATABASE_BUSY,
         "58030": "database_disk",
+        READ_ONLY: "database_read_only",
+        "28000": DATABASE_DENIES,
+        "28P01": DATABASE_DENIES,
+        "3D000": DATABASE_DENIES,
+        "42501": DATABASE_DENIES,
     }
 )
 """SQLSTATE -> code of the failure. 53000 is, among others, a machine without free file descriptors. 53400, a limit of
 the configuration, is not temporary. 40001 and 40P01 are conflicts that outlasted the repetitions; 55P03 and 57014 come
-from `lock_timeout` and `statement_timeout`, which an administrator may set. 58030 is EIO."""
+from `lock_timeout` and `statement_timeout`, which an administrator may set. 58030 is EIO. The last five are what an
+administrator changes while the server runs: the account's sign-in, password and rights, the database's name."""
 SILENT_AFTER = 10.0
 """Seconds without an answer after which the database counts as away: it may be frozen, or the network drops packets."""
 _SHORTAGE_SHOWN = 60.0
@@ -134,7 +141,7 @@ class Availability:
 
 def shortage_of(error: Exception) -> str:
     """Return the code of what the database lacked; empty when it lacked nothing."""
-    return SHORTAGES.get(_sqlstate(error), "")
+    return SHORTAGES.get(sqlstate_of(error), "")
 
 
 def means_temporary(error: Exception) -> bool:
@@ -142,7 +149,8 @@ def means_temporary(error: Exception) -> bool:
     return bool(shortage_of(error)) or means_unavailable(error)
 
 
-def _sqlstate(error: Exception) -> str:
+def sqlstate_of(error: Exception) -> str:
+    """Return the SQLSTATE of a driver's error; empty without one."""
     source = error.orig if isinstance(error, DBAPIError) else error
     return str(getattr(source, "sqlstate", None) or "")
 
@@ -150,13 +158,13 @@ def _sqlstate(error: Exception) -> str:
 def means_unavailable(error: Exception) -> bool:
     """Return whether the database was unavailable, rather than refused a statement.
 
-    SQLSTATE class 08 is the connection; 57P01 to 57P03: it is shutting down, has crashed, is starting; 25006: it is a
-    standby. 57P05, 25P03 and 25P04: it closed the session after a timeout that an administrator set.
+    SQLSTATE class 08 is the connection; 57P01 to 57P03: it is shutting down, has crashed, is starting. 57P05, 25P03 and
+    25P04: it closed the session after a timeout that an administrator set.
     """
     if isinstance(error, DBAPIError):
-        return error.connection_invalidated or _is_state_of_absence(_sqlstate(error))
+        return error.connection_invalidated or _is_state_of_absence(sqlstate_of(error))
     if isinstance(error, PostgresError):
-        return _is_state_of_absence(_sqlstate(error))
+        return _is_state_of_absence(sqlstate_of(error))
     if isinstance(error, SSLCertVerificationError):  # a ValueError as well; an administrator can renew the certificate
         return True
     # The driver raises ValueError for arguments that no column takes: the caller's fault.
@@ -164,4 +172,4 @@ def means_unavailable(error: Exception) -> bool:
 
 
 def _is_state_of_absence(sqlstate: str) -> bool:
-    return sqlstate.startswith(("08", "57P01", "57P02", "57P03", "57P05", "25P03", "25P04", READ_ONLY))
+    return sqlstate.startswith(("08", "57P01", "57P02", "57P03", "57P05", "25P03", "25P04"))

@@ -46,12 +46,20 @@ Tx: TypeAlias = AsyncConnection
 _log = get_logger("database")
 _RETRYABLE = {"40001", "40P01"}  # serialization_failure, deadlock_detected
 _RUN_TRIES = 5
+_SETTINGS = {
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "default_transaction_isolation": "read committed",
+    "TimeZone": "UTC",
+    "standard_conforming_strings": "on",
+}
 _ASK_AGAIN = 0.2
 """Seconds between two questions what became of a transaction."""
 _patience: ContextVar[float] = ContextVar("settling_doubts", default=0.0)
 _SETTINGS = {"jit": "off", "plan_cache_mode": "force_generic_plan"}
 """Settings of every session. Generic plans: our lookups are by key, and planning the list of workspaces costs more than
-running it."""
+running it. The last three may differ for the account or the database, for other programs: locks are taken so that the
+next statement sees the latest commit, and days and texts in SQL are meant as here."""
 
 
 class LoopThread:

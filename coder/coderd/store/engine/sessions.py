@@ -16,6 +16,7 @@ from asyncpg.exceptions import (
     DuplicatePreparedStatementError,
     InvalidSQLStatementNameError,
     PostgresError,
+    ReadOnlySQLTransactionError,
 )
 from sqlalchemy import event
 
@@ -25,6 +26,8 @@ from coder.coderd.store.engine.new_connections import Connector
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+OLDEST = 13
+"""Major version of the oldest PostgreSQL that has every function of the schema; also the original's minimum."""
 _TIMEOUT = 10.0
 """Seconds to connect for the check, to a single host."""
 _SHARED_TIMEOUT = 2.0
@@ -39,7 +42,8 @@ async def require_own_sessions(arguments: Mapping[str, Any]) -> None:
     """Require that a connection keeps its session: prepared statements and LISTEN depend on it.
 
     Two connections that are open together never have one server process, unless a pooler assigns processes by the
-    transaction. Raises CoderError `database_pooled`, and the errors of connecting.
+    transaction. A PostgreSQL that is too old, or accepts no changes, is refused as well. Raises CoderError
+    `database_pooled`, `database_unsuited`, and the errors of connecting.
     """
     if await _are_sessions_shared(arguments):
         raise CoderError(
@@ -50,10 +54,22 @@ async def require_own_sessions(arguments: Mapping[str, Any]) -> None:
         )
 
 
+def _require_version(version: tuple[int, ...]) -> None:
+    if version[0] < OLDEST:
+        raise CoderError(
+            "database_unsuited",
+            f"the database is PostgreSQL {version[0]}, and this server needs {OLDEST} or newer",
+            "Upgrade PostgreSQL, or name another server in --postgres-url.",
+        )
+
+
 async def _are_sessions_shared(arguments: Mapping[str, Any]) -> bool:
     options = {"only_host_timeout": _TIMEOUT, **arguments, "statement_cache_size": 0}
     async with contextlib.AsyncExitStack() as stack:
         first, second = [await _connect(stack, options) for _ in range(2)]
+        _require_version(first.get_server_version())
+        if await first.fetchval("SELECT current_setting('transaction_read_only')") == "on":
+            raise ReadOnlySQLTransactionError("transactions are read-only")
         try:
             process = await first.fetchval("SELECT pg_backend_pid()")
             await second.execute("BEGIN")  # holds the process it gets
