@@ -21,6 +21,8 @@ from coder.appproxy.http.overload import OverloadSign
 
 AT_ONCE = 16
 """Arrivals that are served at the same time: enough to keep the database's connections busy."""
+CHECKS_AT_ONCE = 64
+"""Tokens that are checked at the same time: each takes some turns of the event loop, which are long in a storm."""
 MOST_WAITING = 512
 OF_ONE_AGENT = 4
 """Arrivals of one agent: a link that requests nothing holds its turn for HOLD, and one token must not hold all."""
@@ -61,7 +63,7 @@ class AgentAdmission:
         self._overload = overload
         self._waiting: OrderedDict[int, trio.Event] = OrderedDict()
         self._numbers = 0
-        self._checks = trio.CapacityLimiter(AT_ONCE)
+        self._checks = trio.CapacityLimiter(CHECKS_AT_ONCE)
         "Tokens that are checked at the same time, those of agents that wait afterwards."
         self._arriving: dict[Hashable, int] = {}
         "Arrivals of each agent that are served or wait."

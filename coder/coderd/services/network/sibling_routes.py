@@ -50,8 +50,9 @@ _ELSEWHERE = re.compile(
 """Beginnings of addresses that another process may have to answer, beside those of applications."""
 _OPENS_STREAMS = frozenset({"http", "relay", "apps"})
 """Duties of the processes that open carried streams."""
-_AT_ONCE = 32
-"""Connections that are handed over at the same time; each takes less than a millisecond of both processes."""
+_AT_ONCE = 256
+"""Connections that are handed over to a sibling at the same time. Each takes a millisecond of both processes, and one
+turn of the sibling's event loop, which is long in a storm."""
 _LATE = 1.0
 """Seconds after which a hand-over shows an overload."""
 _NUMBER = 4

@@ -16,6 +16,7 @@ from coder.coderd.rpc_endpoints import agents
 from coder.coderd.services.network import agent_admission
 from coder.coderd.services.network.agent_admission import (
     AT_ONCE,
+    CHECKS_AT_ONCE,
     LONGEST_REST,
     LONGEST_WAIT,
     MOST_WAITING,
@@ -172,7 +173,7 @@ async def test_token_checks_are_bounded(autojump_clock: Any) -> None:
 
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
-        for _ in range(AT_ONCE + MOST_WAITING):
+        for _ in range(CHECKS_AT_ONCE + MOST_WAITING):
             nursery.start_soon(check, 2 * LONGEST_WAIT)
         await trio.testing.wait_all_tasks_blocked()
         assert not overload.is_set("")
