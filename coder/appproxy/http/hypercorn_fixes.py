@@ -137,8 +137,13 @@ class PatientServer(TCPServer):
         """Close the connection when it was idle too long, or is idle at shutdown. Runs concurrently with
         `_read_data`."""
         with self._watch:
-            with self._idle_timer:
-                await self.context.terminated.wait()
+            while True:
+                with self._idle_timer:
+                    await self.context.terminated.wait()
+                if self.context.terminated.is_set() or self._idle_timer.deadline <= trio.current_time():
+                    break
+                # A request came in the turn in which the timer ended.
+                self._idle_timer = trio.CancelScope(deadline=self._idle_timer.deadline)
             if not self._busy:  # a busy one is closed after its response
                 with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_TIMEOUT):
                     await self._initiate_server_close()

@@ -11,16 +11,19 @@ import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import h11
 import pytest
 import trio
 import trio.testing
-from hypercorn.events import RawData
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.events import RawData, Updated
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ConnectionState
 
 from coder.appproxy.http import listener
-from coder.appproxy.http.hypercorn_fixes import LINGER_BYTES, AnsweredEarly, PatientServer
+from coder.appproxy.http.hypercorn_fixes import LINGER_BYTES, AnsweredEarly, PatientServer, server_config
 from coder.appproxy.http.listener import HttpServer
 from coder.appproxy.http.request_framing import FRAMING_SLACK
 from coder.base.log import also
@@ -350,3 +353,29 @@ async def test_close_fails_no_concurrent_write(monkeypatch: pytest.MonkeyPatch) 
                         pass
     assert closing.is_set()
     assert not failures
+
+
+async def test_request_at_the_end_of_the_idle_time(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection stays, and so does its limit."""
+    config, (ours, _) = server_config(), trio.testing.memory_stream_pair()
+    server = PatientServer(ASGIWrapper(reading), config, WorkerContext(None), ConnectionState({}), cast("Any", ours))
+    closed_at: list[float] = []
+
+    async def close() -> None:
+        await trio.lowlevel.checkpoint()
+        closed_at.append(trio.current_time())
+
+    monkeypatch.setattr(server, "_initiate_server_close", close)
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(server.watch_idle)
+        await trio.testing.wait_all_tasks_blocked()
+        autojump_clock.jump(config.keep_alive_timeout)
+        server._idle_timer.cancel()  # what its deadline does before the next turn
+        await server.protocol_send(Updated(idle=False))
+        await trio.sleep(10)
+        assert closed_at == []
+        await server.protocol_send(Updated(idle=True))
+    assert closed_at == [began + 2 * config.keep_alive_timeout + 10]
