@@ -157,7 +157,8 @@ class AgentAdmission:
             heapq.heappop(self._expected)
         # Behind those that rest, not behind all that ever did: some of them were refused again.
         turn = SHARE * min(self._pace, SLOWEST_PACE)
-        seconds = max(math.ceil(self.waiting * self._pace + (1 + len(self._expected)) * turn - EARLY), 1)
+        queue = min(self.waiting * self._pace, LONGEST_WAIT)
+        seconds = max(math.ceil(queue + (1 + len(self._expected)) * turn - EARLY), 1)
         if seconds > LONGEST_REST:
             seconds = random.randint(LONGEST_REST // 2, LONGEST_REST)
         heapq.heappush(self._expected, now + seconds)
