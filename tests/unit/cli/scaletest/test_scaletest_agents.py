@@ -42,6 +42,10 @@ async def test_simulated_agent_connects_and_reports(monkeypatch: pytest.MonkeyPa
             lights = (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/lights")).json()
             return any(value["name"] == "disk" for value in lights["host"]["values"])
 
+        async def reported() -> bool:
+            return figures.calls > 0
+
+        await eventually(reported)  # the light is there before the first report
         await eventually(disk)
         relay = scene.world.ctx.services.relay.derp.server
         assert relay is not None and relay.is_connected(agent._key.public), "the agent has a link to the relay"
