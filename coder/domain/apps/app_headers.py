@@ -58,6 +58,15 @@ _WHOLE_ORIGIN = frozenset(
         b"public-key-pins",
         b"origin-agent-cluster",
         b"accept-ch",
+        b"critical-ch",
+        b"expect-ct",
+        b"set-login",
+        b"use-as-dictionary",
+        # Device bound sessions: the browser would delay the dashboard's requests to refresh cookies that it names.
+        b"secure-session-registration",
+        b"secure-session-challenge",
+        b"sec-session-registration",
+        b"sec-session-challenge",
     }
 )
 _WEBSOCKET_NAMES = {

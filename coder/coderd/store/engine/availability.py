@@ -56,6 +56,8 @@ SHORTAGES: Mapping[str, str] = MappingProxyType(
 the configuration, is not temporary. 40001 and 40P01 are conflicts that outlasted the repetitions; 55P03 and 57014 come
 from `lock_timeout` and `statement_timeout`, which an administrator may set. 58030 is EIO. The last five are what an
 administrator changes while the server runs: the account's sign-in, password and rights, the database's name."""
+_NO_LOGIN = frozenset({"28000", "28P01", "3D000"})
+"""SQLSTATEs of refused connections: no work is possible, perhaps of this replica only, whose password is an old one."""
 SILENT_AFTER = 10.0
 """Seconds without an answer after which the database counts as away: it may be frozen, or the network drops packets."""
 _SHORTAGE_SHOWN = 60.0
@@ -112,7 +114,7 @@ class Availability:
         self._last_failure = self._now()
         if shortage := shortage_of(error):
             self._refused(f"the database {DATABASE_OUTAGES[shortage]}", error)
-        else:
+        if not shortage or sqlstate_of(error) in _NO_LOGIN:
             self._went_away(error=error)
 
     def _went_away(self, **cause: LogValue) -> None:

@@ -192,6 +192,9 @@ def test_responses_lose_origin_wide_headers() -> None:
         (b"vary", b"Accept, Origin"),
         (b"service-worker-allowed", b"/"),
         (b"clear-site-data", b'"*"'),
+        (b"secure-session-registration", b'(ES256);path="/x"'),
+        (b"set-login", b"logged-out"),
+        (b"use-as-dictionary", b'match="/*"'),
         (b"content-type", b"text/html"),
     ]
     by_path = app_headers.from_app(headers, base_path="/@u/w/apps/s/", cors=[])

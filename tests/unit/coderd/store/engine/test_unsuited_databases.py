@@ -170,6 +170,7 @@ async def test_changed_account_is_temporary(code: str) -> None:
             await database.run(write)
         assert refused.value.code == code and not refused.value.in_doubt
         assert DATABASE_OUTAGES[code] in database.availability.shortage()
+        assert (database.availability.away_for() > 0) == (code == "database_denies"), "leaves the load balancer"
         await cluster.execute(undo, leave)
         await database.run(write)
 
