@@ -309,15 +309,14 @@ async def test_cancelled_request_is_not_counted(monkeypatch: pytest.MonkeyPatch)
             left[0].send_nowait(None)
 
     async with running_coderd(first_user=True, clock=FakeClock(), **SETTINGS) as world:
-        document = {"userName": "x", "emails": [{"primary": True, "value": "x@y.z"}]}
         url, wrong = "/scim/v2/Users", {"Authorization": "Bearer wrong"}
         with monkeypatch.context() as patched, trio.fail_after(60):
             patched.setattr(scim, "let_in", lambda: None)
-            patched.setattr(provisioning, "provision", slowly)
+            patched.setattr(provisioning, "search", slowly)
             for _ in range(2 * LIMIT):
                 async with trio.open_nursery() as nursery:
                     right = {"Authorization": "Bearer right"}
-                    nursery.start_soon(partial(world.post, url, document, headers=right, token=""))
+                    nursery.start_soon(partial(world.get, url, headers=right, token=""))
                     await asked[1].receive()
                     nursery.cancel_scope.cancel()
                 await left[1].receive()
