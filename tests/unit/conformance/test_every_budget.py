@@ -301,7 +301,7 @@ async def test_waiting_polls_are_not_guesses() -> None:
 async def test_cancelled_request_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, left = trio.open_memory_channel[None](99), trio.open_memory_channel[None](99)
 
-    async def slowly(*_arguments: Any) -> None:
+    async def slowly(*_arguments: Any, **_named: Any) -> None:
         try:
             asked[0].send_nowait(None)
             await trio.sleep_forever()
