@@ -20,7 +20,10 @@ async def test_import_end_drops_uploaded_modules() -> None:
     archive = io.BytesIO()
     files.put(worker, b"1", archive, object())
     jobs = ImportJobs(ctx, files)
-    await jobs.ended(JOB)  # reaped: the daemon may have begun another job
+    transaction: Any = None
+    (await jobs.ended(transaction, JOB))()  # reaped: the daemon may have begun another job
     assert not archive.closed
-    await jobs.ended(JOB, worker)
+    follow_up = await jobs.ended(transaction, JOB, worker)
+    assert not archive.closed, "the end is not committed yet"
+    follow_up()
     assert archive.closed
