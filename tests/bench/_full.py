@@ -80,7 +80,7 @@ PARTS = {
     "builds": Part("_full_builds", lambda _: 9),
     "relay": Part("_full_relay", lambda _: 6),
     "ssh": Part("_full_ssh", lambda options: 3 + options.ssh_minutes * options.scale),
-    "agents": Part("_full_agents", lambda options: 16 + options.steady * options.scale),
+    "agents": Part("_full_agents", lambda options: 20 + options.steady * options.scale),
     "upgrades": Part("_full_upgrades", lambda options: 6 + 1.5 * options.upgrade_minutes * options.scale),
 }
 
