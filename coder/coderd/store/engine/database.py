@@ -53,13 +53,12 @@ _SETTINGS = {
     "TimeZone": "UTC",
     "standard_conforming_strings": "on",
 }
-_ASK_AGAIN = 0.2
-"""Seconds between two questions what became of a transaction."""
-_patience: ContextVar[float] = ContextVar("settling_doubts", default=0.0)
-_SETTINGS = {"jit": "off", "plan_cache_mode": "force_generic_plan"}
 """Settings of every session. Generic plans: our lookups are by key, and planning the list of workspaces costs more than
 running it. The last three may differ for the account or the database, for other programs: locks are taken so that the
 next statement sees the latest commit, and days and texts in SQL are meant as here."""
+_ASK_AGAIN = 0.2
+"""Seconds between two questions what became of a transaction."""
+_patience: ContextVar[float] = ContextVar("settling_doubts", default=0.0)
 
 
 class LoopThread:
@@ -410,8 +409,8 @@ async def open_database(
 
 Fate: TypeAlias = Literal["committed", "aborted", "in progress", "unknown"]
 
-_NOT_ASSIGNED = "22023"
-"""SQLSTATE of a transaction id that the server has not assigned yet."""
+_NOT_ASSIGNED, _MISSING_RIGHT = "22023", "42501"
+"""SQLSTATE of a transaction id that the server has not assigned yet, and of a right that is missing."""
 _ID = text("SELECT pg_current_xact_id_if_assigned()::text, pg_postmaster_start_time(), now()")
 
 
@@ -448,9 +447,11 @@ async def fate_of(tx: Tx, known: TransactionId) -> Fate:
     try:
         fate, server_started = (await tx.execute(query, {"id": known.number})).one()
     except DBAPIError as error:
-        if means_temporary(error):
+        sqlstate = getattr(error.orig, "sqlstate", None)
+        # A right on the function that is missing here is not the right to connect, whose grant would be waited for.
+        if means_temporary(error) and sqlstate != _MISSING_RIGHT:
             raise
-        if getattr(error.orig, "sqlstate", None) == _NOT_ASSIGNED:
+        if sqlstate == _NOT_ASSIGNED:
             return "aborted"  # the standby that is the primary now had not received it
         _log.error("the database does not tell whether a transaction was committed", error=error)
         return "unknown"

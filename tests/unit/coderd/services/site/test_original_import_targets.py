@@ -146,7 +146,7 @@ async def test_missing_right_is_explained() -> None:
             await execute(target, "REVOKE CREATE ON SCHEMA public FROM PUBLIC", "SELECT 1")
             with pytest.raises(CoderError, match="permission denied for schema public") as refused:
                 await run_import(source, target.replace("//coder@", f"//{name}@"))
-            assert "Grant the right" in refused.value.hint
+            assert "grant it CREATE" in refused.value.hint
         finally:
             await cluster.execute(f"DROP ROLE {name}")
 
