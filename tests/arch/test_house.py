@@ -242,6 +242,13 @@ def test_an_option_is_described_once() -> None:
     assert not [places for places in seen.values() if len(places) > 1]
 
 
+def test_no_link_is_committed() -> None:
+    """One to an environment or to installed modules leads nowhere in any other checkout."""
+    listed = subprocess.run(["git", "ls-files", "--stage"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert listed
+    assert not [line for line in listed.splitlines() if line.startswith("120000")]
+
+
 def test_python_files_have_the_suffix() -> None:
     """ruff and mypy know Python by its suffix: a command without one is a few lines of shell in front of a module."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout

@@ -164,7 +164,7 @@ def test_sign_of_overload_is_not_believed_for_ever() -> None:
     assert not believes(1200, is_shown=False)
     assert believes(1201), "another overload"
     assert not believes(1201 + OVERLOAD_BELIEVED)
-    assert believes(1201 + OVERLOAD_BELIEVED + STRIPPED_FOR + 1), "one that nobody has looked at for long has ended"
+    assert believes(1201 + OVERLOAD_BELIEVED + STRIPPED_FOR + 1), "not shown for STRIPPED_FOR: another one"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,9 @@
 After a restart all agents of a server return within seconds. Each arrival costs some 30 ms of processor time; if all
 are served at once, all are slow, time out and come again. So a bounded number is served, a bounded queue waits as long
 as clients do, and the rest gets 503 with `Retry-After`: seconds that spread them over the time their arrivals need.
+
+An agent's token is checked before it queues (`checking`): the connection of a known agent keeps its place among those
+of strangers, and one agent has at most a few turns.
 """
 
 from __future__ import annotations
